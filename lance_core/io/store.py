@@ -1,0 +1,73 @@
+"""What the library needs from an object store: ranges, listings, and one conditional write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """One object as the store lists it.
+
+    ``path`` is relative to the root of the store, without a leading slash; ``e_tag`` is None where
+    the store has none.
+    """
+
+    path: str
+    size: int
+    e_tag: str | None
+    last_modified: datetime
+
+
+class ObjectStore(Protocol):
+    """A tree of immutable objects below one root.
+
+    Paths are relative to the root, with ``/`` between parts. Every method raises
+    ``ObjectNotFoundError`` for a path that names no object, ``StoreThrottledError`` or
+    ``StoreUnavailableError`` for passing faults and ``StoreError`` for all other failures. Stores
+    are safe to share between threads.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root, as users write it; identifies the store in cache keys and messages."""
+
+    @property
+    def coalesce_gap(self) -> int:
+        """Largest gap in bytes worth reading to save one request."""
+
+    def get_range(self, path: str, start: int, end: int) -> memoryview:
+        """Return bytes ``[start, end)`` of an object, read-only.
+
+        Raises ``StoreError`` when the range is not wholly inside the object.
+        """
+
+    def head(self, path: str) -> ObjectMeta:
+        """Return size, e-tag and time of one object."""
+
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield all objects below the folder ``prefix``, at any depth, ordered by path.
+
+        A folder that does not exist is empty.
+        """
+
+    def list_folder(self, prefix: str) -> tuple[list[str], list[ObjectMeta]]:
+        """Return the sub-folder names and the objects directly inside the folder ``prefix``."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, replacing one that exists; readers never see a part of it."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Write an object atomically, or raise ``ObjectExistsError`` and change nothing."""
+
+    def map(self, path: str) -> memoryview | None:
+        """Return the whole object as mapped memory, or None where the store cannot map.
+
+        The mapping is checked against the file's size at every call, so that a file that shrank
+        raises ``CorruptFileError`` instead of faulting.
+        """
