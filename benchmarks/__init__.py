@@ -1,0 +1,1 @@
+"""Measurements of lance-serve against pylance on the same files; see ``make bench``."""
