@@ -1,0 +1,1 @@
+"""Versions of a dataset: manifests, fragments, deletions, index entries. Reads no rows."""

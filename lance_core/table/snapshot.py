@@ -1,0 +1,138 @@
+"""One version of a dataset, opened: what every query runs on from its start to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_core.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
+from lance_core.table.manifest import Manifest, check_supported, read_manifest
+from lance_core.table.naming import is_detached
+from lance_core.table.versions import ManifestLocation, find_manifest, list_manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from lance_core.ids import FragmentId
+    from lance_core.io.scheduler import RangeScheduler
+    from lance_core.io.store import ObjectMeta
+    from lance_core.schema.tree import LanceSchema
+    from lance_core.table.fragment import Fragment
+    from lance_core.table.index_metadata import IndexMetadata
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Snapshot:
+    """An immutable version of a dataset, and the means to read its files.
+
+    ``incarnation`` identifies these very bytes in cache keys: store, version, and the e-tag of the
+    manifest (size and time where the store has none), so that a dataset deleted and made anew at
+    the same place is another one.
+    """
+
+    scheduler: RangeScheduler
+    incarnation: str
+    manifest: Manifest
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self.manifest.version
+
+    @property
+    def schema(self) -> LanceSchema:
+        """Field tree of the table."""
+        return self.manifest.schema
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """Fragments in the order of the manifest, which is the order of a scan."""
+        return self.manifest.fragments
+
+    @property
+    def fragments_by_id(self) -> Mapping[FragmentId, Fragment]:
+        """Fragments by id."""
+        return self.manifest.fragments_by_id
+
+    @property
+    def indices(self) -> tuple[IndexMetadata, ...]:
+        """Index segments, system entries included."""
+        return self.manifest.indices
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """One entry of a dataset's history; ``manifest_path`` is relative to the root."""
+
+    version: int
+    timestamp: datetime
+    manifest_path: str
+    manifest_size: int
+    e_tag: str | None
+
+
+def open_snapshot(scheduler: RangeScheduler, version: int | None = None) -> Snapshot:
+    """Open a version of the dataset at the root of the scheduler's store.
+
+    Reads the manifest and nothing else: one listing, then one request of at most 64 KiB (up to
+    three for large manifests, see ``read_manifest``).
+
+    Parameters
+    ----------
+    scheduler
+        Reads from the root of the dataset.
+    version
+        Version number, which may be a detached one; None = the latest.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        There is no such dataset or version.
+    CorruptFileError
+        The manifest contradicts the format, or two naming schemes are mixed.
+    UnsupportedFeatureError
+        Reading the dataset needs a feature that this release lacks.
+    """
+    location = find_manifest(scheduler.store, version)
+    try:
+        manifest = read_manifest(scheduler, location.meta)
+    except ObjectNotFoundError as error:
+        raise VersionNotFoundError(
+            f"version {location.version} of {scheduler.store.uri} was removed while it was opened"
+        ) from error
+    if manifest.version != location.version:
+        raise CorruptFileError(
+            location.meta.path, f"states version {manifest.version}, its name {location.version}"
+        )
+    check_supported(manifest)
+    return Snapshot(scheduler, _incarnation(scheduler.store.uri, location), manifest)
+
+
+def list_versions(scheduler: RangeScheduler) -> list[VersionInfo]:
+    """Describe all versions of the history, oldest first; reads every manifest.
+
+    A caller that wants a page of a long history takes ``list_manifests`` and calls
+    ``version_info`` for the page.
+    """
+    return [
+        version_info(scheduler, location)
+        for location in list_manifests(scheduler.store)
+        if not is_detached(location.version)
+    ]
+
+
+def version_info(scheduler: RangeScheduler, location: ManifestLocation) -> VersionInfo:
+    """Describe one version; the time is that of the commit, or of the file if none is recorded."""
+    meta = location.meta
+    committed = read_manifest(scheduler, meta).timestamp
+    timestamp = meta.last_modified if committed is None else committed
+    return VersionInfo(location.version, timestamp, meta.path, meta.size, meta.e_tag)
+
+
+def _incarnation(uri: str, location: ManifestLocation) -> str:
+    return f"{uri}@{location.version}#{_identity(location.meta)}"
+
+
+def _identity(meta: ObjectMeta) -> str:
+    return f"{meta.size}-{meta.last_modified.timestamp()}" if meta.e_tag is None else meta.e_tag
