@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from lance_core.errors import CorruptFileError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
@@ -44,13 +46,14 @@ class ObjectStore(Protocol):
     def get_range(self, path: str, start: int, end: int) -> memoryview:
         """Return bytes ``[start, end)`` of an object, read-only.
 
-        Raises ``StoreError`` when the range is not wholly inside the object.
+        Raises ``CorruptFileError`` when the range is not wholly inside the object: ranges are
+        read from files, and a file that points beyond an end contradicts itself or was cut.
         """
 
     def head(self, path: str) -> ObjectMeta:
         """Return size, e-tag and time of one object."""
 
-    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+    def list_tree(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield all objects below the folder ``prefix``, at any depth, ordered by path.
 
         A folder that does not exist is empty.
@@ -71,3 +74,11 @@ class ObjectStore(Protocol):
         The mapping is checked against the file's size at every call, so that a file that shrank
         raises ``CorruptFileError`` instead of faulting.
         """
+
+
+def check_range(path: str, start: int, end: int, *, size: int) -> None:
+    """Raise ``CorruptFileError`` unless an object of ``size`` bytes holds ``[start, end)``."""
+    if not 0 <= start <= end <= size:
+        raise CorruptFileError(
+            path, f"bytes {start} to {end} are referred to, the file has {size}", offset=start
+        )

@@ -1,0 +1,121 @@
+"""A local directory as a store that maps files instead of reading them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lance_core.errors import ObjectNotFoundError
+from lance_core.io.file_maps import FileMaps
+from lance_core.io.local_files import (
+    create_file,
+    is_temporary,
+    meta_of,
+    os_errors_translated,
+    replace_file,
+)
+from lance_core.io.paths import check_folder, check_path
+from lance_core.io.store import ObjectMeta, check_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_MAPS = 4096
+"""Mappings kept per store; the kernel allows a process about 65,000."""
+
+
+class MappedStore:
+    """Files below a folder, handed out as slices of mapped memory.
+
+    A slice costs nothing, so nothing is coalesced. Paths cannot leave the folder by ``..``;
+    symbolic links are followed, they are the operator's decision, but listings do not descend
+    into linked folders, which may form a circle.
+
+    Parameters
+    ----------
+    root
+        The folder. It may be missing: it then holds nothing, and the first ``put`` makes it.
+    max_maps
+        Number of files that stay mapped between calls.
+    """
+
+    coalesce_gap = 0
+
+    def __init__(self, root: str | Path, *, max_maps: int = _MAX_MAPS) -> None:
+        self.uri = os.path.abspath(root)  # noqa: PTH100 - Path.resolve would follow links
+        self._root = Path(self.uri)
+        self._maps = FileMaps(self.uri, max_maps=max_maps)
+
+    def get_range(self, path: str, start: int, end: int) -> memoryview:
+        """Return a slice of the mapped file: a ``stat``, no copy."""
+        whole = self._maps.view(path)
+        if not 0 <= start <= end <= len(whole):
+            check_range(path, start, end, size=len(whole))
+        return whole[start:end]
+
+    def head(self, path: str) -> ObjectMeta:
+        """Return size, e-tag and time of one file."""
+        file = self._file(path)
+        with os_errors_translated(str(file)):
+            stat = file.stat()
+        if not file.is_file():
+            raise ObjectNotFoundError(f"{file} is no file")
+        return meta_of(path, stat)
+
+    def list_tree(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield all files below ``prefix``, ordered by path."""
+        found: list[ObjectMeta] = []
+        folders = [check_folder(prefix)]
+        while folders:
+            folder = folders.pop()
+            for entry in self._entries(folder):
+                path = _join(folder, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.is_file():
+                    found.append(meta_of(path, entry.stat()))
+        return iter(sorted(found, key=lambda meta: meta.path))
+
+    def list_folder(self, prefix: str) -> tuple[list[str], list[ObjectMeta]]:
+        """Return the names of the folders and the files directly inside ``prefix``, ordered."""
+        folder = check_folder(prefix)
+        entries = sorted(self._entries(folder), key=lambda entry: entry.name)
+        names = [entry.name for entry in entries if entry.is_dir()]
+        files = [
+            meta_of(_join(folder, entry.name), entry.stat()) for entry in entries if entry.is_file()
+        ]
+        return names, files
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file beside the target, sync it and rename it into place."""
+        file = self._file(path)
+        with os_errors_translated(str(file)):
+            replace_file(file, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Write a file beside the target, sync it and link it into place."""
+        file = self._file(path)
+        with os_errors_translated(str(file)):
+            create_file(file, data)
+
+    def map(self, path: str) -> memoryview | None:
+        """Return the whole file as mapped memory."""
+        return self._maps.view(path)
+
+    def _file(self, path: str) -> Path:
+        return self._root / check_path(path)
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return what lies in ``folder``; a folder that vanished, like one never made, is empty."""
+        place = self._root / folder
+        with os_errors_translated(str(place)):
+            try:
+                with os.scandir(place) as entries:
+                    return [entry for entry in entries if not is_temporary(entry.name)]
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
