@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, StoreUnavailableError
 from lance_core.io.local_files import os_error_to_store_error, os_errors_translated
+from lance_core.io.paths import check_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class FileMaps:
         return self._map(path)
 
     def _map(self, path: str) -> memoryview:
-        opened = _open_map(f"{self._root}/{path}")
+        opened = _open_map(f"{self._root}/{check_path(path)}")
         self._keep(path, opened)
         return opened.view
 
@@ -102,4 +103,5 @@ def _map_whole(location: str) -> memoryview:
     with pa.memory_map(location) as file:
         if file.size() == 0:
             return memoryview(b"")
-        return memoryview(file.read_buffer())
+        # pyarrow's buffers call their bytes signed.
+        return memoryview(file.read_buffer()).cast("B")

@@ -1,6 +1,6 @@
 """What obstore raises, in the words of our error tree.
 
-obstore keeps the HTTP status only in the text of its errors; the patterns were observed with
+obstore keeps HTTP status and system error number only in the text of its errors; the patterns were observed with
 obstore 0.12 and are pinned by tests against a local HTTP server.
 """
 
@@ -21,11 +21,13 @@ from lance_core.errors import (
     StoreThrottledError,
     StoreUnavailableError,
 )
+from lance_core.io.local_files import os_error_to_store_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _STATUS = re.compile(r"status code: (\d{3})\b")
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _NO_ANSWER = re.compile(r"HTTP error: |timed out|connection closed", re.IGNORECASE)
 _OUTSIDE = re.compile(r"status code: 416\b|range was invalid|Invalid range", re.IGNORECASE)
 _THROTTLED = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -55,6 +57,9 @@ def _translate(location: str, error: Exception) -> LanceError:
         return ObjectNotFoundError(f"no object at {location}")
     if isinstance(error, obs.exceptions.AlreadyExistsError):
         return ObjectExistsError(f"{location} exists already")
+    system = _OS_ERROR.search(first_line(error))
+    if system is not None:
+        return os_error_to_store_error(location, OSError(int(system[1]), first_line(error)))
     return _by_status(error)(f"{location}: {first_line(error)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import obstore as obs
 from obstore.store import from_url
@@ -49,9 +49,13 @@ _CLIENT_OPTIONS = frozenset(
 
 _MAX_RETRIES_OPTION = "client_max_retries"
 _RETRY_TIMEOUT_OPTION = "client_retry_timeout"
+_NOT_OF_THE_STORE = _CLIENT_OPTIONS | {_MAX_RETRIES_OPTION, _RETRY_TIMEOUT_OPTION}
+
 _MAX_RETRIES = 3
 _RETRY_TIMEOUT_S = 15
 """obstore's own defaults, 10 retries in 3 minutes, outlive any query that waits for them."""
+
+_WITHOUT_OPTIONS = ("file:", "memory:")
 
 _memory_numbers = itertools.count(1)
 
@@ -80,7 +84,7 @@ class ObStore:
         options = {} if storage_options is None else _lower_case(storage_options)
         self._store = _connect(uri, options)
         self.uri = _identity(uri, options)
-        is_local = uri.startswith(("file:", "memory:"))
+        is_local = uri.startswith(_WITHOUT_OPTIONS)
         self.coalesce_gap = _LOCAL_GAP_BYTES if is_local else _REMOTE_GAP_BYTES
 
     def get_range(self, path: str, start: int, end: int) -> memoryview:
@@ -146,17 +150,17 @@ def _lower_case(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _connect(uri: str, options: Mapping[str, str]) -> NativeStore:
-    client: ClientConfig = {}
-    config: S3Config = {}
-    for name, value in options.items():
-        if name in _CLIENT_OPTIONS:
-            client[name] = value
-        elif name not in (_MAX_RETRIES_OPTION, _RETRY_TIMEOUT_OPTION):
-            config[name] = value
+    client = {name: value for name, value in options.items() if name in _CLIENT_OPTIONS}
+    config = {name: value for name, value in options.items() if name not in _NOT_OF_THE_STORE}
     try:
-        if uri.startswith(("file:", "memory:")):
+        if uri.startswith(_WITHOUT_OPTIONS):
             return from_url(uri)
-        return from_url(uri, config=config, client_options=client, retry_config=_retries(options))
+        return from_url(
+            uri,
+            config=cast("S3Config", config),
+            client_options=cast("ClientConfig", client),
+            retry_config=_retries(options),
+        )
     except (obs.exceptions.BaseError, ValueError, TypeError) as error:
         raise InvalidRequestError(f"cannot open {uri}: {first_line(error)}") from error
 
@@ -175,11 +179,12 @@ def _identity(uri: str, options: Mapping[str, str]) -> str:
     Caches are keyed by it, and two users of one bucket name need not see the same objects.
     """
     if uri.startswith("memory:"):
-        return f"{uri.rstrip('/')}#{next(_memory_numbers)}"
+        return f"memory://obstore-{next(_memory_numbers)}"
+    root = uri.rstrip("/")
     if not options:
-        return uri.rstrip("/")
+        return root
     digest = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()
-    return f"{uri.rstrip('/')}#{digest[:8]}"
+    return f"{root}#{digest[:8]}"
 
 
 def _prefix(folder: str) -> str | None:

@@ -34,5 +34,4 @@ def check_folder(prefix: str) -> str:
     >>> check_folder("_versions/"), check_folder("")
     ('_versions', '')
     """
-    folder = prefix.removesuffix("/")
-    return folder if folder == "" else check_path(folder)
+    return prefix if prefix == "" else check_path(prefix.removesuffix("/"))
