@@ -21,12 +21,14 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "version", "scheme"), NAMES)
-def test_a_manifest_name_states_version_and_scheme(name, version, scheme):
+def test_a_manifest_name_states_version_and_scheme(
+    name: str, version: int, scheme: NamingScheme
+) -> None:
     assert parse_manifest_name(name) == ManifestName(version, scheme)
 
 
 @pytest.mark.parametrize(("name", "version", "scheme"), NAMES)
-def test_a_version_and_a_scheme_make_a_name(name, version, scheme):
+def test_a_version_and_a_scheme_make_a_name(name: str, version: int, scheme: NamingScheme) -> None:
     assert manifest_path(version, scheme) == f"_versions/{name}"
 
 
@@ -50,16 +52,16 @@ def test_a_version_and_a_scheme_make_a_name(name, version, scheme):
         "copy of 1.manifest",
     ],
 )
-def test_any_other_name_is_ignored(name):
+def test_any_other_name_is_ignored(name: str) -> None:
     assert parse_manifest_name(name) is None
 
 
-def test_the_top_bit_marks_a_detached_version():
+def test_the_top_bit_marks_a_detached_version() -> None:
     assert is_detached(2**63)
     assert not is_detached(2**63 - 1)
 
 
-def test_files_lie_in_the_folder_of_their_kind():
+def test_files_lie_in_the_folder_of_their_kind() -> None:
     assert data_file_path("a.lance") == "data/a.lance"
     assert index_file_path("6f", "auxiliary.idx") == "_indices/6f/auxiliary.idx"
     assert deletion_file_path(1, 2, 3, "bin") == "_deletions/1-2-3.bin"
