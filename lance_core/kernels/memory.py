@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _READ = 0
 _KEEP_IN_ALL_CACHES = 3
 _DATA = 1
+_CACHE_LINE_BYTES = 64
 
 
 def _pointer(typing_context: object, address: object) -> object:
@@ -77,10 +78,24 @@ def uint32_at(address: int, length: int) -> NDArray[np.uint32]:
 
 
 @kernel
+def uint64_at(address: int, length: int) -> NDArray[np.uint64]:
+    """View ``length`` little-endian uint64 at ``address``, which need not be aligned."""
+    view: NDArray[np.uint64] = carray(pointer_at(address), length, np.uint64)
+    return view
+
+
+@kernel
 def float32_at(address: int, length: int) -> NDArray[np.float32]:
     """View ``length`` float32 at ``address``, which need not be aligned."""
     view: NDArray[np.float32] = carray(pointer_at(address), length, np.float32)
     return view
+
+
+@kernel
+def prefetch_bytes(address: int, length: int) -> None:
+    """Ask for every cache line of a stretch of memory."""
+    for line in range(0, length, _CACHE_LINE_BYTES):
+        prefetch(address + line)
 
 
 def address_of(array: NDArray[np.generic]) -> int:

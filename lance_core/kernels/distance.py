@@ -1,0 +1,95 @@
+"""Exact distances between a query and stored float32 vectors: the only place that knows them.
+
+l2 is the squared Euclidean distance, cosine ``1 - cos`` not below 0, dot ``1 - q.x``. A zero vector
+has no cosine distance: the result is NaN, as is that of a vector with a NaN component.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.kernels.compile import kernel
+from lance_core.kernels.memory import float32_at, prefetch_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+L2 = 0
+COSINE = 1
+DOT = 2
+
+_FLOAT_BYTES = 4
+# Far enough that a line has arrived when it is needed; 16 rows of 128 dimensions (hot-path, 3).
+_AHEAD_BYTES = 8192
+
+
+@kernel
+def squared_l2(vector: NDArray[np.float32], query: NDArray[np.float32]) -> np.float32:
+    """Return the squared Euclidean distance of two vectors of shape ``(d,)``."""
+    total = np.float32(0)
+    for j in range(len(query)):
+        gap = vector[j] - query[j]
+        total += gap * gap
+    return total
+
+
+@kernel
+def inner_product(vector: NDArray[np.float32], query: NDArray[np.float32]) -> np.float32:
+    """Return the inner product of two vectors of shape ``(d,)``."""
+    total = np.float32(0)
+    for j in range(len(query)):
+        total += vector[j] * query[j]
+    return total
+
+
+@kernel
+def cosine_distance(
+    vector: NDArray[np.float32], query: NDArray[np.float32], query_norm: np.float32
+) -> np.float32:
+    """Return ``1 - cos`` of two vectors of shape ``(d,)``, not below 0; NaN for a zero vector."""
+    product = np.float32(0)
+    square = np.float32(0)
+    for j in range(len(query)):
+        product += vector[j] * query[j]
+        square += vector[j] * vector[j]
+    distance = np.float32(1) - product / (np.sqrt(square) * query_norm)
+    return np.float32(0) if distance < 0 else distance
+
+
+@kernel
+def exact_distance(
+    vector: NDArray[np.float32],
+    query: NDArray[np.float32],
+    query_norm: np.float32,
+    metric: int,
+) -> np.float32:
+    """Return the distance of two vectors of shape ``(d,)`` under a metric code."""
+    if metric == L2:
+        return squared_l2(vector, query)
+    if metric == COSINE:
+        return cosine_distance(vector, query, query_norm)
+    return np.float32(1) - inner_product(vector, query)
+
+
+@kernel
+def score_run(
+    address: int,
+    count: int,
+    query: NDArray[np.float32],
+    query_norm: np.float32,
+    metric: int,
+    distances: NDArray[np.float32],
+) -> None:
+    """Score ``count`` vectors that lie one after the other at ``address``.
+
+    Writes ``distances[:count]``. Memory behind the run is prefetched too, which is harmless.
+    """
+    width = len(query)
+    row_bytes = width * _FLOAT_BYTES
+    for i in range(count):
+        row = address + i * row_bytes
+        prefetch_bytes(row + _AHEAD_BYTES, row_bytes)
+        vector = float32_at(row, width)
+        distances[i] = exact_distance(vector, query, query_norm, metric)

@@ -1,0 +1,227 @@
+"""Searching partitions that hold 8-bit product-quantiser codes.
+
+Every sum is formed in the order in which pylance forms it, so distances are equal bit for bit.
+Passes over four sub-dimensions, and over four columns of codes, were the fastest of those measured
+(hot-path page, section 3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.memory import (
+    address_of,
+    bytes_at,
+    prefetch_bytes,
+    uint32_at,
+    uint64_at,
+)
+from lance_core.kernels.topk import TopRows, offer_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NUM_CODES = 256
+
+
+def search_pq(
+    blocks: NDArray[np.int64],
+    probes: NDArray[np.int64],
+    query: NDArray[np.float32],
+    centroids: NDArray[np.float32],
+    codebook: NDArray[np.float32],
+    words: NDArray[np.uint64],
+    top: TopRows,
+    *,
+    is_dot: bool,
+) -> None:
+    """Offer every row of some partitions to ``top``.
+
+    Parameters
+    ----------
+    blocks
+        Shape ``(n, 3)``, C-contiguous and writable. Per partition: address of its codes, one column
+        of ``rows`` bytes per sub-vector; address of its uint32 ordinals; number of rows. The caller
+        keeps the memory alive.
+    probes
+        Shape ``(n,)``: the partitions, to find their centroids.
+    query
+        Shape ``(d,)``, C-contiguous and writable; of unit length for cosine.
+    centroids
+        Shape ``(P, d)``, C-contiguous and writable.
+    codebook
+        Shape ``(m, d / m, 256)``: per sub-vector and sub-dimension the values of all codes.
+    words
+        Dense bitset over ordinals; only rows whose bit is set are kept.
+    top
+        Receives the nearest rows; NaN distances never enter.
+    is_dot
+        Codes are those of the vectors and distances ``1 - q.x``; otherwise codes are those of the
+        residuals and distances squared l2.
+
+    Notes
+    -----
+    Vector index page, section 4.2.
+    """
+    _search_pq(
+        blocks,
+        probes,
+        query,
+        centroids,
+        codebook,
+        address_of(words),
+        len(words),
+        top.keys,
+        top.state,
+        top.k,
+        top.lower,
+        is_dot,
+    )
+
+
+@kernel(ordered=True)
+def fill_l2_table(
+    residual: NDArray[np.float32], codebook: NDArray[np.float32], table: NDArray[np.float32]
+) -> None:
+    """Write the squared distance of each part of ``residual`` to each code, shape ``(m, 256)``."""
+    width = codebook.shape[1]
+    singles = width % 4
+    for j in range(len(codebook)):
+        row = table[j]
+        part = residual[j * width :]
+        row[:] = np.float32(0)
+        for s in range(singles):
+            values = codebook[j, s]
+            r = part[s]
+            for c in range(NUM_CODES):
+                row[c] += (r - values[c]) * (r - values[c])
+        for s in range(singles, width, 4):
+            add_four_squares(part[s:], codebook[j, s:], row)
+
+
+@kernel(ordered=True)
+def add_four_squares(
+    part: NDArray[np.float32], values: NDArray[np.float32], row: NDArray[np.float32]
+) -> None:
+    """Add the squared gaps of four sub-dimensions to a table row, one after the other."""
+    r0, r1, r2, r3 = part[0], part[1], part[2], part[3]
+    v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
+    for c in range(NUM_CODES):
+        a = r0 - v0[c]
+        b = r1 - v1[c]
+        g = r2 - v2[c]
+        h = r3 - v3[c]
+        row[c] = (((row[c] + a * a) + b * b) + g * g) + h * h
+
+
+@kernel(ordered=True)
+def fill_dot_table(
+    query: NDArray[np.float32], codebook: NDArray[np.float32], table: NDArray[np.float32]
+) -> None:
+    """Write ``1 - q.c`` of each part of ``query`` and each code, shape ``(m, 256)``."""
+    width = codebook.shape[1]
+    for j in range(len(codebook)):
+        row = table[j]
+        row[:] = np.float32(0)
+        for s in range(width):
+            values = codebook[j, s]
+            q = query[j * width + s]
+            for c in range(NUM_CODES):
+                row[c] += q * values[c]
+        for c in range(NUM_CODES):
+            row[c] = np.float32(1) - row[c]
+
+
+@kernel(ordered=True)
+def sum_codes(
+    codes_address: int,
+    count: int,
+    table: NDArray[np.float32],
+    distances: NDArray[np.float32],
+) -> None:
+    """Write the sum of table entries of ``count`` rows whose codes lie column after column."""
+    num_columns = len(table)
+    singles = num_columns % 4
+    distances[:count] = np.float32(0)
+    for j in range(singles):
+        column = bytes_at(codes_address + j * count, count)
+        entries = table[j]
+        for i in range(count):
+            distances[i] += entries[column[i]]
+    for j in range(singles, num_columns, 4):
+        add_four_columns(codes_address + j * count, count, table[j:], distances)
+
+
+@kernel(ordered=True)
+def add_four_columns(
+    codes_address: int,
+    count: int,
+    table: NDArray[np.float32],
+    distances: NDArray[np.float32],
+) -> None:
+    """Add the table entries of four columns of codes, one after the other."""
+    c0 = bytes_at(codes_address, count)
+    c1 = bytes_at(codes_address + count, count)
+    c2 = bytes_at(codes_address + 2 * count, count)
+    c3 = bytes_at(codes_address + 3 * count, count)
+    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
+    for i in range(count):
+        distances[i] = (((distances[i] + t0[c0[i]]) + t1[c1[i]]) + t2[c2[i]]) + t3[c3[i]]
+
+
+@kernel(ordered=True)
+def _search_pq(
+    blocks: NDArray[np.int64],
+    probes: NDArray[np.int64],
+    query: NDArray[np.float32],
+    centroids: NDArray[np.float32],
+    codebook: NDArray[np.float32],
+    words_address: int,
+    num_words: int,
+    keys: NDArray[np.uint64],
+    state: NDArray[np.uint64],
+    k: int,
+    lower: np.float32,
+    is_dot: bool,
+) -> None:
+    words = uint64_at(words_address, num_words)
+    num_columns = len(codebook)
+    table = np.empty((num_columns, NUM_CODES), np.float32)
+    if is_dot:
+        fill_dot_table(query, codebook, table)
+    most_rows = 0
+    for block in range(len(blocks)):
+        most_rows = max(most_rows, blocks[block, 2])
+    distances = np.empty(most_rows, np.float32)
+    for block in range(len(blocks)):
+        count = blocks[block, 2]
+        if block + 1 < len(blocks):
+            # Columns of codes are too short for the processor to see them coming.
+            prefetch_bytes(blocks[block + 1, 0], blocks[block + 1, 2] * num_columns)
+        if not is_dot:
+            fill_l2_table(query - centroids[probes[block]], codebook, table)
+        sum_codes(blocks[block, 0], count, table, distances)
+        if is_dot:
+            distances[:count] -= np.float32(num_columns - 1)
+        ordinals = uint32_at(blocks[block, 1], count)
+        offer_rows(distances[:count], ordinals, words, keys, state, k, lower)
+
+
+@warmup
+def _warm() -> None:
+    codes = np.zeros(2, np.uint8)
+    ordinals = np.arange(2, dtype=np.uint32)
+    blocks = np.array([[address_of(codes), address_of(ordinals), 2]], np.int64)
+    search_pq(
+        blocks,
+        np.zeros(1, np.int64),
+        np.ones(4, np.float32),
+        np.ones((1, 4), np.float32),
+        np.ones((1, 4, NUM_CODES), np.float32),
+        np.ones(1, np.uint64),
+        TopRows(1, 2),
+        is_dot=False,
+    )
