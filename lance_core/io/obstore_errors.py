@@ -1,7 +1,7 @@
 """What obstore raises, in the words of our error tree.
 
-obstore keeps HTTP status and system error number only in the text of its errors; the patterns were observed with
-obstore 0.12 and are pinned by tests against a local HTTP server.
+obstore keeps HTTP status and system error number only in the text of its errors; the patterns
+were observed with obstore 0.12 and are pinned by tests against a local HTTP server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _STATUS = re.compile(r"status code: (\d{3})\b")
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_LOCAL_OS_ERROR = re.compile(r"LocalFileSystem.*\(os error (\d+)\)")
 _NO_ANSWER = re.compile(r"HTTP error: |timed out|connection closed", re.IGNORECASE)
 _OUTSIDE = re.compile(r"status code: 416\b|range was invalid|Invalid range", re.IGNORECASE)
 _THROTTLED = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -57,9 +57,9 @@ def _translate(location: str, error: Exception) -> LanceError:
         return ObjectNotFoundError(f"no object at {location}")
     if isinstance(error, obs.exceptions.AlreadyExistsError):
         return ObjectExistsError(f"{location} exists already")
-    system = _OS_ERROR.search(first_line(error))
-    if system is not None:
-        return os_error_to_store_error(location, OSError(int(system[1]), first_line(error)))
+    local = _LOCAL_OS_ERROR.search(first_line(error))
+    if local is not None:
+        return os_error_to_store_error(location, OSError(int(local[1]), first_line(error)))
     return _by_status(error)(f"{location}: {first_line(error)}")
 
 
