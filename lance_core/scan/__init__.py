@@ -1,0 +1,1 @@
+"""Reading rows of a snapshot: in scan order, or by their addresses."""

@@ -1,0 +1,86 @@
+"""Reading the live rows of a snapshot in order, with offset and limit, and counting them."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from lance_core.scan.fragment_scan import scan_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lance_core.ids import FragmentId
+    from lance_core.scan.projection import Projection
+    from lance_core.table.files import TableFiles
+    from lance_core.table.snapshot import Snapshot
+
+
+def scan_rows(
+    files: TableFiles,
+    snapshot: Snapshot,
+    projection: Projection,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    batch_rows: int = 8192,
+) -> Iterator[pa.RecordBatch]:
+    """Read live rows, fragments in the order of the manifest, rows in the order of the fragment.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    projection
+        Columns of the result.
+    limit
+        Most rows to return; None = all.
+    offset
+        Live rows to skip first. Fragments that lie before it are not read at all.
+    batch_rows
+        Largest batch; a batch never spans fragments.
+
+    Raises
+    ------
+    CorruptFileError
+        A file is missing, contradicts the manifest, or cannot be decoded.
+    UnsupportedFeatureError
+        A column or file needs a feature that this release lacks.
+    """
+    last = None if limit is None else offset + limit
+    first_rank = 0
+    for fragment in snapshot.fragments:
+        if last is not None and first_rank >= last:
+            return
+        num_rows = files.num_live_rows(snapshot, fragment)
+        start = max(0, offset - first_rank)
+        if start < num_rows:
+            yield from scan_fragment(
+                files,
+                snapshot,
+                fragment,
+                projection,
+                start=start,
+                end=num_rows if last is None else min(num_rows, last - first_rank),
+                first_rank=first_rank,
+                batch_rows=batch_rows,
+            )
+        first_rank += num_rows
+
+
+def count_rows(files: TableFiles, snapshot: Snapshot) -> int:
+    """Return the number of live rows.
+
+    The manifest says it, unless a very old writer left the number of deleted rows out; then the
+    deletion file is read.
+    """
+    return sum(files.num_live_rows(snapshot, fragment) for fragment in snapshot.fragments)
+
+
+def first_ranks(files: TableFiles, snapshot: Snapshot) -> Mapping[FragmentId, int]:
+    """Return, per fragment, the rank of its first live row among the live rows of the table."""
+    counts = [files.num_live_rows(snapshot, fragment) for fragment in snapshot.fragments]
+    starts = accumulate(counts, initial=0)
+    return {fragment.id: start for fragment, start in zip(snapshot.fragments, starts, strict=False)}

@@ -1,0 +1,71 @@
+"""Rows of one fragment as its data files hold them: deleted ones too, missing columns as null."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, ObjectNotFoundError
+from lance_core.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lance_core.schema.field import LanceField
+    from lance_core.table.files import StoredColumns, TableFiles
+    from lance_core.table.fragment import Fragment
+    from lance_core.table.snapshot import Snapshot
+
+
+class StoredRows:
+    """Fields of one fragment, side by side whichever files they lie in.
+
+    Parameters
+    ----------
+    fields
+        The fields to read, in the order of the arrays returned.
+    columns
+        Where they lie; fields that lie nowhere read as null.
+    """
+
+    def __init__(self, fields: Sequence[LanceField], columns: Sequence[StoredColumns]) -> None:
+        self._fields = fields
+        self._columns = columns
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Array]:
+        """Return one array per field with the rows of all ``[start, end)`` ranges in turn."""
+        num_rows = sum(end - start for start, end in ranges)
+        return self._gather(num_rows, lambda part: part.reader.read(part.targets, ranges))
+
+    def take(self, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
+        """Return one array per field with the rows at ``row_offsets``, in any order, repeatable."""
+        return self._gather(
+            len(row_offsets), lambda part: part.reader.take(part.targets, row_offsets)
+        )
+
+    def _gather(
+        self, num_rows: int, read: Callable[[StoredColumns], Sequence[pa.Array]]
+    ) -> list[pa.Array]:
+        arrays: list[pa.Array | None] = [None] * len(self._fields)
+        for part in self._columns:
+            try:
+                found = read(part)
+            except ObjectNotFoundError as error:  # it was there when it was opened
+                raise CorruptFileError(part.reader.path, "vanished while it was read") from error
+            for position, array in zip(part.positions, found, strict=True):
+                arrays[position] = array
+        return [
+            pa.nulls(num_rows, arrow_type(field)) if array is None else array
+            for field, array in zip(self._fields, arrays, strict=True)
+        ]
+
+
+def open_stored_rows(
+    files: TableFiles, snapshot: Snapshot, fragment: Fragment, fields: Sequence[LanceField]
+) -> StoredRows:
+    """Open the files of a fragment that hold ``fields``; errors as ``TableFiles.columns``."""
+    return StoredRows(fields, files.columns(snapshot, fragment, fields))

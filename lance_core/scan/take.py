@@ -1,0 +1,164 @@
+"""Reading rows by their addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import InvalidRequestError
+from lance_core.ids import FragmentId
+from lance_core.row_address import fragment_of, offset_of
+from lance_core.scan.assemble import record_batch
+from lance_core.scan.live_rows import LiveRows
+from lance_core.scan.projection import PseudoColumn
+from lance_core.scan.rows import first_ranks
+from lance_core.scan.stored_rows import open_stored_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lance_core.scan.projection import Projection
+    from lance_core.table.files import TableFiles
+    from lance_core.table.fragment import Fragment
+    from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows of one fragment: ``positions`` in the request and ``row_offsets``, both ``(n,)``."""
+
+    fragment: Fragment
+    positions: NDArray[np.int64]
+    row_offsets: NDArray[np.int64]
+
+
+def take_rows(
+    files: TableFiles,
+    snapshot: Snapshot,
+    row_addresses: NDArray[np.uint64],
+    projection: Projection,
+    *,
+    check_live: bool = False,
+) -> pa.Table:
+    """Read the rows at ``row_addresses``.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    row_addresses
+        Shape ``(n,)``. Addresses of live rows, in any order, repeats allowed.
+    projection
+        Columns of the result.
+    check_live
+        Look the rows up in the deletion files. Rows that a search has found are live already.
+
+    Returns
+    -------
+    pa.Table
+        One row per address, in the order given.
+
+    Raises
+    ------
+    InvalidRequestError
+        An address names no row of the snapshot, or a deleted one with ``check_live``.
+    CorruptFileError
+        A file is missing, contradicts the manifest, or cannot be decoded.
+    UnsupportedFeatureError
+        A column or file needs a feature that this release lacks.
+    """
+    if len(row_addresses) == 0:
+        return projection.schema.empty_table()
+    groups = _group(snapshot, row_addresses)
+    if check_live:
+        _refuse_deleted(files, snapshot, groups)
+    stored = _take_stored(files, snapshot, groups, projection)
+    ranks = None
+    if PseudoColumn.ROW_OFFSET in projection.pseudo_columns:
+        ranks = live_ranks(files, snapshot, row_addresses)
+    return pa.Table.from_batches([record_batch(projection, stored, row_addresses, ranks)])
+
+
+def live_ranks(
+    files: TableFiles, snapshot: Snapshot, row_addresses: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Return the rank of each row among the live rows of the table, shape ``(n,)``.
+
+    Reads the deletion files of the fragments that the rows lie in.
+    """
+    first = first_ranks(files, snapshot)
+    ranks = np.empty(len(row_addresses), np.int64)
+    for group in _group(snapshot, row_addresses):
+        fragment = group.fragment
+        live = LiveRows(fragment.physical_rows, files.deleted(snapshot, fragment))
+        ranks[group.positions] = first[fragment.id] + live.ranks(group.row_offsets)
+    return ranks
+
+
+def _group(snapshot: Snapshot, row_addresses: NDArray[np.uint64]) -> list[_Group]:
+    """Group rows by fragment, ascending; within a group the order of the request stays."""
+    fragment_ids = fragment_of(row_addresses)
+    row_offsets = offset_of(row_addresses).astype(np.int64)
+    first_id = fragment_ids[0]
+    if (fragment_ids == first_id).all():  # the usual case, worth a short way
+        positions = np.arange(len(row_addresses))
+        return [_checked_group(snapshot, int(first_id), positions, row_offsets)]
+    order = np.argsort(fragment_ids, kind="stable")
+    breaks = np.flatnonzero(np.diff(fragment_ids[order])) + 1
+    return [
+        _checked_group(snapshot, int(fragment_ids[part[0]]), part, row_offsets[part])
+        for part in np.split(order, breaks)
+    ]
+
+
+def _checked_group(
+    snapshot: Snapshot,
+    fragment_id: int,
+    positions: NDArray[np.int64],
+    row_offsets: NDArray[np.int64],
+) -> _Group:
+    fragment = snapshot.fragments_by_id.get(FragmentId(fragment_id))
+    if fragment is None:
+        raise InvalidRequestError(f"version {snapshot.version} has no fragment {fragment_id}")
+    largest = int(row_offsets.max())
+    if largest >= fragment.physical_rows:
+        raise InvalidRequestError(
+            f"row {largest} is asked for, fragment {fragment_id} has {fragment.physical_rows}"
+        )
+    return _Group(fragment, positions, row_offsets)
+
+
+def _refuse_deleted(files: TableFiles, snapshot: Snapshot, groups: list[_Group]) -> None:
+    for group in groups:
+        deleted = files.deleted(snapshot, group.fragment)
+        for row_offset in group.row_offsets.tolist() if len(deleted) > 0 else ():
+            if row_offset in deleted:
+                raise InvalidRequestError(
+                    f"row {row_offset} of fragment {group.fragment.id} is deleted"
+                )
+
+
+def _take_stored(
+    files: TableFiles, snapshot: Snapshot, groups: list[_Group], projection: Projection
+) -> list[pa.Array]:
+    """Return one array per field of the projection, rows in the order of the request."""
+    if not projection.fields:
+        return []
+    parts = [
+        open_stored_rows(files, snapshot, group.fragment, projection.fields).take(group.row_offsets)
+        for group in groups
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    order = np.concatenate([group.positions for group in groups])
+    ascending = np.arange(len(order))
+    columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+    if np.array_equal(order, ascending):
+        return columns
+    place = np.empty_like(order)
+    place[order] = ascending
+    indices = pa.array(place)
+    return [column.take(indices) for column in columns]

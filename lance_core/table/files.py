@@ -1,0 +1,175 @@
+"""Opened files of a dataset, kept in the shared cache: data files and deleted offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
+from lance_core.file.reader import ColumnTarget, LanceFileReader
+from lance_core.table.deletion import read_deleted_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from lance_core.cache.byte_cache import ByteCache
+    from lance_core.schema.field import LanceField
+    from lance_core.table.fragment import DataFile, Fragment
+    from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """Columns of a fragment that lie in one data file.
+
+    ``positions[i]`` says which of the fields asked for ``targets[i]`` is.
+    """
+
+    reader: LanceFileReader
+    targets: tuple[ColumnTarget, ...]
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _DeletedOffsets:
+    """A deletion vector as the cache keeps it."""
+
+    offsets: BitMap
+    nbytes: int
+
+
+class TableFiles:
+    """Opens the files of snapshots, each once.
+
+    Keys hold the store and the path. Data and deletion files carry random names and never change,
+    so an entry serves all versions that share the file, and a dataset made anew at the same place
+    has other names.
+
+    Parameters
+    ----------
+    cache
+        Holds footers, page states and deletion vectors; may be shared with other datasets.
+    """
+
+    def __init__(self, cache: ByteCache) -> None:
+        self._cache = cache
+
+    def reader(self, snapshot: Snapshot, data_file: DataFile) -> LanceFileReader:
+        """Open a data file.
+
+        Raises
+        ------
+        CorruptFileError
+            The file is missing or contradicts the format.
+        UnsupportedFeatureError
+            It is a legacy 0.1 file, or lies below another base path.
+        """
+        path = data_file.location
+        key = ("data file", snapshot.scheduler.store.uri, path, data_file.size)
+        return self._cache.get_or_load(key, lambda: _open(snapshot, data_file, path))
+
+    def deleted(self, snapshot: Snapshot, fragment: Fragment) -> BitMap:
+        """Return the deleted offsets of a fragment; shared, so do not change the bitmap.
+
+        Raises
+        ------
+        CorruptFileError
+            The deletion file is missing or contradicts the format or the manifest.
+        """
+        deletion_file = fragment.deletion_file
+        if deletion_file is None:
+            return BitMap()
+        path = deletion_file.location(fragment.id)
+        key: Hashable = ("deletion file", snapshot.scheduler.store.uri, path)
+        return self._cache.get_or_load(key, lambda: _load_deleted(snapshot, fragment)).offsets
+
+    def num_live_rows(self, snapshot: Snapshot, fragment: Fragment) -> int:
+        """Return how many rows of a fragment a scan returns, from the manifest if it says so."""
+        if fragment.physical_rows == 0 and any(file.is_legacy for file in fragment.data_files):
+            raise UnsupportedFeatureError(
+                f"fragment {fragment.id} has legacy 0.1 files and no row count; rewrite the table "
+                "with a Lance release up to 0.34"
+            )
+        if fragment.deletion_file is not None and fragment.num_deleted_rows == 0:
+            return fragment.physical_rows - len(self.deleted(snapshot, fragment))
+        return fragment.num_live_rows
+
+    def columns(
+        self, snapshot: Snapshot, fragment: Fragment, fields: Sequence[LanceField]
+    ) -> list[StoredColumns]:
+        """Find and open the files that hold ``fields``.
+
+        Parameters
+        ----------
+        fields
+            Fields of the schema, at any level of nesting.
+
+        Returns
+        -------
+        list[StoredColumns]
+            One entry per file. A field in no entry is stored nowhere and reads as null.
+
+        Raises
+        ------
+        CorruptFileError
+            A file is missing, or has another number of rows than the fragment.
+        UnsupportedFeatureError
+            The parts of one nested field lie in several files.
+        """
+        found: list[StoredColumns] = []
+        taken: set[int] = set()
+        for data_file in fragment.data_files:
+            targets = _targets(data_file, fields)
+            if not targets:
+                continue
+            twice = taken & targets.keys()
+            if twice:
+                name = fields[min(twice)].name
+                raise UnsupportedFeatureError(
+                    f"column {name}: its parts lie in several files of fragment {fragment.id}"
+                )
+            taken |= targets.keys()
+            reader = self.reader(snapshot, data_file)
+            _check_num_rows(reader, fragment)
+            found.append(StoredColumns(reader, tuple(targets.values()), tuple(targets)))
+        return found
+
+
+def _targets(data_file: DataFile, fields: Sequence[LanceField]) -> dict[int, ColumnTarget]:
+    """Return what ``data_file`` holds of ``fields``, by position in ``fields``."""
+    columns = data_file.columns
+    targets: dict[int, ColumnTarget] = {}
+    for position, field in enumerate(fields):
+        if not field.children:
+            held = {field.id: columns[field.id]} if field.id in columns else None
+        else:
+            held = {each.id: columns[each.id] for each in field.walk() if each.id in columns}
+        if held:
+            targets[position] = ColumnTarget(field, held)
+    return targets
+
+
+def _open(snapshot: Snapshot, data_file: DataFile, path: str) -> LanceFileReader:
+    if data_file.is_legacy:
+        raise UnsupportedFeatureError(
+            f"{path} is a legacy 0.1 file; rewrite the table with a Lance release up to 0.34"
+        )
+    try:
+        return LanceFileReader.open(snapshot.scheduler, path, data_file.size)
+    except ObjectNotFoundError as error:
+        raise CorruptFileError(path, "named by the manifest but missing") from error
+
+
+def _check_num_rows(reader: LanceFileReader, fragment: Fragment) -> None:
+    if reader.num_rows != fragment.physical_rows:
+        raise CorruptFileError(
+            reader.path,
+            f"has {reader.num_rows} rows, fragment {fragment.id} has {fragment.physical_rows}",
+        )
+
+
+def _load_deleted(snapshot: Snapshot, fragment: Fragment) -> _DeletedOffsets:
+    offsets = read_deleted_offsets(snapshot.scheduler, fragment)
+    return _DeletedOffsets(offsets, len(offsets.serialize()))
