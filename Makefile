@@ -1,0 +1,106 @@
+# Targets with a text after "##" are what `make help` shows.
+
+PYTHON ?= python3
+VENV ?= .venv
+ROOT ?= examples/data
+HOST ?= 127.0.0.1
+PORT ?= 8000
+SIZE ?= 200k
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
+RUNTIME := $(VENV)/.runtime
+DEV := $(VENV)/.dev
+COMMAND := $(VENV)/.command
+
+# hnswlib ships as source; without this it is tuned to the CPU that builds it and may crash on another.
+export HNSWLIB_NO_NATIVE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup demo test check serve bench format proto openapi lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(DEV) $(COMMAND) ## make .venv with everything for development, from the lock file
+
+demo: $(RUNTIME) $(COMMAND) ## serve the example dataset and show three requests; ONCE=1 exits after them
+	@$(BIN)/python examples/demo.py $(if $(ONCE),--once)
+
+test: $(DEV) $(COMMAND) ## run all tests; PYTEST_ARGS="-k words" selects some
+	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+
+check: $(DEV) $(COMMAND) ## format, lint, types, imports, generated code, OpenAPI: changes nothing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && mkdir -p "$$fresh/lance_core/proto" \
+	  && $(BIN)/python protos/generate.py --target "$$fresh" \
+	  && diff -r -x __init__.py -x __pycache__ "$$fresh/lance_core/proto" lance_core/proto \
+	  || { echo "lance_core/proto is not what protos/ says: run make proto" >&2; exit 1; }
+	@$(BIN)/lance-serve openapi | diff openapi.yaml - \
+	  || { echo "openapi.yaml is not what the service answers: run make openapi" >&2; exit 1; }
+
+serve: $(RUNTIME) $(COMMAND) ## serve every dataset below ROOT (default examples/data) at HOST:PORT
+	$(BIN)/lance-serve serve --root $(ROOT) --host $(HOST) --port $(PORT)
+
+bench: $(DEV) $(COMMAND) ## measure against pylance on one synthetic set; SIZE=200k or 1m
+	$(BIN)/python -m benchmarks.run --size $(SIZE)
+
+format: $(DEV) ## format the code and mend what ruff can
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+proto: $(DEV) ## write lance_core/proto from protos/
+	$(BIN)/python protos/generate.py
+
+openapi: $(DEV) $(COMMAND) ## write openapi.yaml from the service
+	$(BIN)/lance-serve openapi > openapi.yaml
+
+lock: $(DEV) ## write the lock files from pyproject.toml; UPGRADE=1 takes the newest versions
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  $(if $(UPGRADE),--upgrade) --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  $(if $(UPGRADE),--upgrade) --constraints requirements-dev.lock \
+	  --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv and everything generated that git ignores
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+
+# Stamp files: an environment is made once, and again only when its lock file changes.
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "lance-serve needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) has no venv module (Debian: apt install python3-venv)." >&2; exit 1; }
+	@$(PYTHON) -c 'import pathlib, sysconfig as s, sys; \
+	  sys.exit(not (pathlib.Path(s.get_path("include")) / "Python.h").exists())' || { \
+	  echo "$(PYTHON) has no C headers, which hnswlib is built with (Debian: apt install python3-dev)." >&2; \
+	  exit 1; }
+	@command -v c++ >/dev/null || command -v g++ >/dev/null || { \
+	  echo "No C++ compiler, which hnswlib is built with (Debian: apt install g++)." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(RUNTIME): requirements.lock $(CREATED)
+	@echo 'installing the packages of requirements.lock, which takes a minute or two'
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(DEV): requirements-dev.lock $(CREATED)
+	@echo 'installing the packages of requirements-dev.lock, which takes a minute or two'
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@touch $(RUNTIME) $@
+
+# The command runs the code of this folder; no copy of it is installed.
+$(COMMAND): pyproject.toml $(CREATED)
+	@$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@

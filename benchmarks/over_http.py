@@ -1,0 +1,78 @@
+"""The two servers compared over keep-alive connections, Arrow and JSON answers."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.cases import flat_case, headline_case
+from benchmarks.load import build_requests, run_load
+from benchmarks.report import throughput_row, timing_rows
+from benchmarks.servers import Server, start_ours, start_peer
+from benchmarks.summary import interleave
+
+if TYPE_CHECKING:
+    from benchmarks.datasets import BenchmarkSet
+    from benchmarks.report import Row
+    from benchmarks.workers import Block
+
+CONNECTIONS = (1, 2, 8)
+BLOCK_QUERIES = 300
+P50_BARS = {1: 0.3}  # by number of connections, for the headline case
+THROUGHPUT_BARS = {1: 4.0, 8: 4.0}
+
+
+def measure_http(bench: BenchmarkSet, num_blocks: int) -> list[Row]:
+    """Return latency, server CPU and throughput of every case for both servers."""
+    headline = headline_case(bench.size)
+    cases = ((headline, "arrow"), (headline, "json"), (flat_case(bench.size), "arrow"))
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ours = stack.enter_context(start_ours(bench.root, logs / "ours.log"))
+        peer = stack.enter_context(start_peer(bench.root, logs / "peer.log"))
+        for case, answer in cases:
+            requests = build_requests(bench.queries, case, answer)
+            label = f"HTTP {answer}, {case.label}"
+            rows += _measure_case(
+                label, requests, (ours, peer), num_blocks, has_bars=case is headline
+            )
+    return rows
+
+
+def _measure_case(
+    label: str,
+    requests: list[bytes],
+    servers: tuple[Server, Server],
+    num_blocks: int,
+    *,
+    has_bars: bool,
+) -> list[Row]:
+    for server in servers:
+        run_load(server.port, requests, 2)  # fills both caches
+    rows: list[Row] = []
+    for num_connections in CONNECTIONS:
+        name = f"{label}, {num_connections} conn"
+        print(name, flush=True)
+        ours, peer = (partial(_measure, server, num_connections) for server in servers)
+        blocks = interleave(ours, peer, _parts(requests, num_blocks))
+        p50_bar = P50_BARS.get(num_connections) if has_bars else None
+        rate_bar = THROUGHPUT_BARS.get(num_connections) if has_bars else None
+        rows += timing_rows(name, *blocks, p50_bar=p50_bar)
+        rows.append(throughput_row(name, *blocks, rate_bar))
+    return rows
+
+
+def _measure(server: Server, num_connections: int, requests: list[bytes]) -> Block:
+    cpu_before = server.cpu_ms()
+    block = run_load(server.port, requests, num_connections)
+    return replace(block, cpu_ms=server.cpu_ms() - cpu_before)
+
+
+def _parts(requests: list[bytes], num_blocks: int) -> list[list[bytes]]:
+    firsts = [number * BLOCK_QUERIES % len(requests) for number in range(num_blocks)]
+    return [(requests * 2)[first : first + BLOCK_QUERIES] for first in firsts]

@@ -1,0 +1,132 @@
+"""One process per side, so that neither shares threads, caches or the allocator with the other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from benchmarks.cases import K
+from benchmarks.engines import ENGINES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from benchmarks.cases import Case
+    from benchmarks.engines import Engine
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """What one run over some queries took: latencies ``(n,)`` and CPU of the process, all in ms."""
+
+    latencies_ms: NDArray[np.float64]
+    cpu_ms: float
+    wall_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The first query of a process on a dataset it had not opened before."""
+
+    latency_ms: float
+    cpu_ms: float
+    bytes_read: int
+
+
+class Worker:
+    """The near end of a measuring process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def open(self, path: Path) -> None:
+        """Open the dataset that later calls search."""
+        self._call("open", path)
+
+    def find(self, queries: NDArray[np.float32], case: Case) -> NDArray[np.int64]:
+        """Return the ids found for each query, shape ``(m, k)``, -1 where fewer were found."""
+        return cast("NDArray[np.int64]", self._call("find", queries, case))
+
+    def measure(self, queries: NDArray[np.float32], case: Case) -> Block:
+        """Time every query."""
+        return cast("Block", self._call("measure", queries, case))
+
+    def cold(self, path: Path, query: NDArray[np.float32], case: Case) -> ColdStart:
+        """Time opening a dataset together with one query on it."""
+        return cast("ColdStart", self._call("cold", path, query, case))
+
+    def _call(self, name: str, *arguments: object) -> object:
+        self._connection.send((name, arguments))
+        return self._connection.recv()
+
+
+@contextmanager
+def start_worker(engine_name: str) -> Iterator[Worker]:
+    """Run one side in a fresh process; its kernels are loaded when this returns."""
+    near, far = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=_serve, args=(engine_name, far), daemon=True)
+    process.start()
+    far.close()
+    try:
+        near.recv()
+        yield Worker(near)
+    finally:
+        near.close()
+        process.join(timeout=10)
+        process.kill()
+
+
+def _serve(engine_name: str, connection: Connection) -> None:
+    engine = ENGINES[engine_name]()
+    engine.prepare()
+    calls: dict[str, Callable[..., object]] = {
+        "open": engine.open,
+        "find": partial(_find, engine),
+        "measure": partial(_measure, engine),
+        "cold": partial(_cold, engine),
+    }
+    connection.send(None)
+    while True:
+        try:
+            name, arguments = connection.recv()
+        except EOFError:
+            return
+        connection.send(calls[name](*arguments))
+
+
+def _find(engine: Engine, queries: NDArray[np.float32], case: Case) -> NDArray[np.int64]:
+    found = np.full((len(queries), K), -1, np.int64)
+    for row, query in enumerate(queries):
+        ids = engine.search(query, case, K).column("id").to_numpy()
+        found[row, : len(ids)] = ids
+    return found
+
+
+def _measure(engine: Engine, queries: NDArray[np.float32], case: Case) -> Block:
+    latencies = np.empty(len(queries))
+    cpu_started = time.process_time()
+    for row, query in enumerate(queries):
+        started = time.perf_counter()
+        engine.search(query, case, K)
+        latencies[row] = (time.perf_counter() - started) * 1e3
+    return Block(latencies, (time.process_time() - cpu_started) * 1e3, float(latencies.sum()))
+
+
+def _cold(engine: Engine, path: Path, query: NDArray[np.float32], case: Case) -> ColdStart:
+    cpu_started, started = time.process_time(), time.perf_counter()
+    engine.open(path)
+    engine.search(query, case, K)
+    latency_ms = (time.perf_counter() - started) * 1e3
+    return ColdStart(latency_ms, (time.process_time() - cpu_started) * 1e3, engine.bytes_read())
