@@ -38,18 +38,31 @@ def coalesce(ranges: Sequence[tuple[int, int]], gap: int, max_request_bytes: int
     >>> coalesce([(90, 100), (0, 10), (12, 20)], gap=4, max_request_bytes=1000)
     RequestPlan(requests=[(0, 20), (90, 100)], owners=[1, 0, 0])
     """
+    islands, island_of = _merge_overlapping(ranges)
     requests: list[tuple[int, int]] = []
-    owners = [0] * len(ranges)
-    first = last = -1
+    request_of: list[int] = []
+    for start, end in islands:
+        first, last = requests[-1] if requests else (start, start)
+        if requests and start - last <= gap and end - first <= max_request_bytes:
+            requests[-1] = (first, end)
+        else:
+            requests.append((start, end))
+        request_of.append(len(requests) - 1)
+    return RequestPlan(requests, [request_of[island] for island in island_of])
+
+
+def _merge_overlapping(
+    ranges: Sequence[tuple[int, int]],
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the disjoint unions of overlapping ranges, ascending, and each range's union."""
+    islands: list[tuple[int, int]] = []
+    island_of = [0] * len(ranges)
     for position in sorted(range(len(ranges)), key=ranges.__getitem__):
         start, end = ranges[position]
-        merged_end = max(end, last)
-        near = start <= last + gap and merged_end - first <= max_request_bytes
-        if requests and (start < last or near):
-            last = merged_end
-            requests[-1] = (first, last)
+        if islands and start < islands[-1][1]:
+            first, last = islands[-1]
+            islands[-1] = (first, max(last, end))
         else:
-            first, last = start, end
-            requests.append((first, last))
-        owners[position] = len(requests) - 1
-    return RequestPlan(requests, owners)
+            islands.append((start, end))
+        island_of[position] = len(islands) - 1
+    return islands, island_of

@@ -114,28 +114,31 @@ class RangeScheduler:
     def _fetch(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Read from a store that waits: coalesce per object, then all requests at once."""
         requests: list[ByteRange] = []
-        owners = [0] * len(ranges)
+        owners: dict[int, int] = {}
         for path, positions in _positions_by_path(ranges).items():
-            bounds = [_checked(ranges[position]) for position in positions]
+            wanted = [position for position in positions if not _is_empty(ranges[position])]
+            bounds = [ranges[position][1:] for position in wanted]
             plan = coalesce(bounds, self.store.coalesce_gap, _MAX_REQUEST_BYTES)
-            for position, owner in zip(positions, plan.owners, strict=True):
+            for position, owner in zip(wanted, plan.owners, strict=True):
                 owners[position] = len(requests) + owner
             requests += [ByteRange(path, start, end) for start, end in plan.requests]
         answers = self._request(requests)
-        return [
-            answers[owner][start - requests[owner].start : end - requests[owner].start]
-            for owner, (_, start, end) in zip(owners, ranges, strict=True)
-        ]
+        views = [_NO_BYTES] * len(ranges)
+        for position, owner in owners.items():
+            _, start, end = ranges[position]
+            skip = requests[owner].start
+            views[position] = answers[owner][start - skip : end - skip]
+        return views
 
     def _request(self, requests: list[ByteRange]) -> list[memoryview]:
-        wanted = [request for request in requests if request.start < request.end]
-        answers = iter(
-            [self.store.get_range(*wanted[0])] if len(wanted) == 1 else self._in_parallel(wanted)
-        )
+        if len(requests) == 1:
+            answers = [self.store.get_range(*requests[0])]
+        else:
+            answers = self._in_parallel(requests)
         meter = current_meter()
-        meter.store_requests += len(wanted)
-        meter.bytes_read += sum(end - start for _, start, end in wanted)
-        return [next(answers) if start < end else _NO_BYTES for _, start, end in requests]
+        meter.store_requests += len(requests)
+        meter.bytes_read += sum(end - start for _, start, end in requests)
+        return answers
 
     def _in_parallel(self, requests: list[ByteRange]) -> list[memoryview]:
         if not requests:
@@ -163,11 +166,14 @@ def _positions_by_path(ranges: Sequence[ByteRange]) -> dict[str, list[int]]:
     return by_path
 
 
-def _checked(byte_range: ByteRange) -> tuple[int, int]:
-    """Return the bounds; whether they lie inside the object is for the store to say."""
+def _is_empty(byte_range: ByteRange) -> bool:
+    """Tell whether a range needs no reading; one that is no range at all is corruption.
+
+    Whether a range lies inside the object is for the store to say.
+    """
     path, start, end = byte_range
     check_range(path, start, end, size=max(start, end))
-    return start, end
+    return start == end
 
 
 def _slice(path: str, whole: memoryview, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
