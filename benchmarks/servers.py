@@ -40,7 +40,7 @@ class Server:
 def start_ours(root: Path, log: Path) -> Iterator[Server]:
     """Serve the datasets below ``root`` with lance-serve."""
     port = _free_port()
-    command = [sys.executable, "-m", "service.cli.main", "serve"]
+    command = [str(Path(sys.executable).with_name("lance-serve")), "serve"]
     options = ["--root", str(root), "--host", HOST, "--port", str(port)]
     with _running([*command, *options], port, {}, log) as server:
         yield server

@@ -6,7 +6,8 @@ to run this::
     .venv/bin/python examples/make_wordnet.py wordnet_minilm384_20k.parquet
 
 The dataset is made to look like one in use: an index over its first 6,000 rows, 2,000 rows that
-were appended later and are not indexed yet, and 200 rows deleted from both parts.
+were appended later and are not indexed yet, and 200 rows deleted from both parts. Beside it goes
+the body of an example request: the entries nearest to "piste: a ski run densely packed with snow".
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from pathlib import Path
 
 import lance
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 TARGET = Path(__file__).parent / "data" / "wordnet.lance"
+QUERY = Path(__file__).parent / "query.json"
+QUERY_ROW = 1_896
 NUM_INDEXED, NUM_APPENDED, NUM_DELETED = 6_000, 2_000, 200
 NUM_PARTITIONS, NUM_SUB_VECTORS = 20, 96
 DIMENSION = 384
@@ -55,6 +59,13 @@ def write_dataset(rows: pa.Table, target: Path) -> lance.LanceDataset:
     return dataset
 
 
+def write_query(rows: pa.Table, target: Path) -> None:
+    """Write a request body that asks for the rows nearest to the one with id ``QUERY_ROW``."""
+    vector = rows.column("vector")[QUERY_ROW].values.to_numpy()
+    body = {"vector": vector, "k": 5, "columns": ["id", "title", "text"], "refine_factor": 5}
+    target.write_bytes(orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
+
+
 def main() -> None:
     """Write the dataset anew and say what it holds."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -63,6 +74,7 @@ def main() -> None:
     arguments = parser.parse_args()
     shutil.rmtree(arguments.target, ignore_errors=True)
     rows = read_rows(arguments.parquet, NUM_INDEXED + NUM_APPENDED)
+    write_query(rows, QUERY)
     dataset = write_dataset(rows, arguments.target)
     size = sum(path.stat().st_size for path in arguments.target.rglob("*") if path.is_file())
     print(f"{arguments.target}: version {dataset.version}, {dataset.count_rows():,} rows")
