@@ -16,6 +16,7 @@ from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
 from lance_core.scan.rows import first_ranks
 from lance_core.scan.stored_rows import open_stored_rows
+from lance_core.scan.waiting import for_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,10 +148,12 @@ def _take_stored(
     """Return one array per field of the projection, rows in the order of the request."""
     if not projection.fields:
         return []
-    parts = [
-        open_stored_rows(files, snapshot, group.fragment, projection.fields).take(group.row_offsets)
-        for group in groups
-    ]
+
+    def take(group: _Group) -> list[pa.Array]:
+        stored = open_stored_rows(files, snapshot, group.fragment, projection.fields)
+        return stored.take(group.row_offsets)
+
+    parts = for_each(snapshot.scheduler.store, take, groups)
     if len(parts) == 1:
         return parts[0]
     order = np.concatenate([group.positions for group in groups])

@@ -66,6 +66,7 @@ class TableFiles:
         UnsupportedFeatureError
             It is a legacy 0.1 file, or lies below another base path.
         """
+        _refuse_legacy(data_file)
         path = data_file.location
         key = ("data file", snapshot.scheduler.store.uri, path, data_file.size)
         return self._cache.get_or_load(key, lambda: _open(snapshot, data_file, path))
@@ -137,8 +138,18 @@ class TableFiles:
         return found
 
 
+def _refuse_legacy(data_file: DataFile) -> None:
+    if data_file.is_legacy:
+        raise UnsupportedFeatureError(
+            f"{data_file.location} is a legacy 0.1 file; rewrite the table with a Lance release "
+            "up to 0.34"
+        )
+
+
 def _targets(data_file: DataFile, fields: Sequence[LanceField]) -> dict[int, ColumnTarget]:
     """Return what ``data_file`` holds of ``fields``, by position in ``fields``."""
+    if fields:
+        _refuse_legacy(data_file)
     columns = data_file.columns
     targets: dict[int, ColumnTarget] = {}
     for position, field in enumerate(fields):
@@ -152,10 +163,6 @@ def _targets(data_file: DataFile, fields: Sequence[LanceField]) -> dict[int, Col
 
 
 def _open(snapshot: Snapshot, data_file: DataFile, path: str) -> LanceFileReader:
-    if data_file.is_legacy:
-        raise UnsupportedFeatureError(
-            f"{path} is a legacy 0.1 file; rewrite the table with a Lance release up to 0.34"
-        )
     try:
         return LanceFileReader.open(snapshot.scheduler, path, data_file.size)
     except ObjectNotFoundError as error:

@@ -54,8 +54,11 @@ class DataFile:
         """Column of each live field.
 
         Negative field ids are skipped (dropped columns and hidden lineage columns), as are negative
-        column indices, which some writers give to parents that own no column.
+        column indices, which some writers give to parents that own no column. A legacy file
+        records no columns.
         """
+        if self.is_legacy:
+            return {}
         return {
             FieldId(field_id): ColumnIndex(column)
             for field_id, column in zip(self.field_ids, self.column_indices, strict=True)

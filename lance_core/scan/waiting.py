@@ -1,0 +1,43 @@
+"""Doing the same for several files of a store that waits: at once, and counted as one query."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from lance_core.io.metering import QueryMeter, current_meter, metered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lance_core.io.store import ObjectStore
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MAX_THREADS = 16
+
+
+def for_each(store: ObjectStore, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return ``[work(item) for item in items]``; in threads where the store makes them wait.
+
+    A store with a coalescing gap of 0 costs nothing per request (memory, mapped files), so there
+    the calling thread does all the work. What the threads read is added to the caller's meter.
+    The first failure, in the order of ``items``, is raised when all have ended.
+    """
+    if len(items) <= 1 or store.coalesce_gap == 0:
+        return [work(item) for item in items]
+
+    def measured(item: T) -> tuple[R, QueryMeter]:
+        with metered() as meter:
+            return work(item), meter
+
+    with ThreadPoolExecutor(min(len(items), _MAX_THREADS), "lance-serve-take") as pool:
+        answers = list(pool.map(measured, items))
+    total = current_meter()
+    for _, meter in answers:
+        total.bytes_read += meter.bytes_read
+        total.store_requests += meter.store_requests
+        total.cache_hits += meter.cache_hits
+        total.cache_misses += meter.cache_misses
+    return [answer for answer, _ in answers]

@@ -1,0 +1,34 @@
+"""Datasets of older Lance releases, unpacked once per run."""
+
+from __future__ import annotations
+
+import functools
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ARCHIVES = Path(__file__).parent.parent / "data" / "old-versions"
+
+OldDataset = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="session")
+def old_dataset(tmp_path_factory: pytest.TempPathFactory) -> OldDataset:
+    """Return a function from release and name to the path of ``NAME.lance``.
+
+    Its companions ``NAME.json``, ``NAME.expect.json`` and ``NAME.truth.parquet`` lie beside it.
+    """
+
+    @functools.cache
+    def unpack(release: str) -> Path:
+        folder = tmp_path_factory.mktemp(f"pylance-{release}")
+        with tarfile.open(ARCHIVES / f"pylance-{release}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+        return folder / release
+
+    def find(release: str, name: str) -> Path:
+        return unpack(release) / f"{name}.lance"
+
+    return find
