@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
+from lance_core.io.waiting import for_each
 from lance_core.row_address import fragment_of, offset_of
 from lance_core.scan.assemble import record_batch
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
 from lance_core.scan.rows import first_ranks
 from lance_core.scan.stored_rows import open_stored_rows
-from lance_core.scan.waiting import for_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
+from lance_core.io.waiting import for_each
 from lance_core.table.manifest import Manifest, check_supported, read_manifest
 from lance_core.table.naming import is_detached
 from lance_core.table.versions import ManifestLocation, find_manifest, list_manifests
@@ -115,11 +117,12 @@ def list_versions(scheduler: RangeScheduler) -> list[VersionInfo]:
     A caller that wants a page of a long history takes ``list_manifests`` and calls
     ``version_info`` for the page.
     """
-    return [
-        version_info(scheduler, location)
+    history = [
+        location
         for location in list_manifests(scheduler.store)
         if not is_detached(location.version)
     ]
+    return for_each(scheduler.store, partial(version_info, scheduler), history)
 
 
 def version_info(scheduler: RangeScheduler, location: ManifestLocation) -> VersionInfo:

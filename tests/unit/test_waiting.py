@@ -8,7 +8,7 @@ from lance_core.errors import StoreUnavailableError
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.metering import current_meter, metered
-from lance_core.scan.waiting import for_each
+from lance_core.io.waiting import for_each
 
 FREE = MemoryStore()
 WAITING = CountingStore(MemoryStore(), coalesce_gap=4096)

@@ -32,7 +32,7 @@ def for_each(store: ObjectStore, work: Callable[[T], R], items: Sequence[T]) -> 
         with metered() as meter:
             return work(item), meter
 
-    with ThreadPoolExecutor(min(len(items), _MAX_THREADS), "lance-serve-take") as pool:
+    with ThreadPoolExecutor(min(len(items), _MAX_THREADS), "lance-serve-wait") as pool:
         answers = list(pool.map(measured, items))
     total = current_meter()
     for _, meter in answers:
