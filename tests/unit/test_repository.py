@@ -133,5 +133,7 @@ def test_make_help_lists_every_target() -> None:
 
 def test_every_make_target_named_in_the_readme_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`?make ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    named = set(
+        re.findall(r"(?:^|`)make ([a-z]+)\b", (ROOT / "README.md").read_text(), re.MULTILINE)
+    )
     assert named - targets == set()
