@@ -86,6 +86,28 @@ def source_fingerprint(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def choose_directory(candidates: list[Path]) -> Path | None:
+    """Return the first of ``candidates`` that can be written; None, with a warning, if none can.
+
+    One that is new is filled from the first that exists: numba uses only directories that it can
+    write to, but a copied cache is valid (observed with numba 0.68). So what an image was built
+    with serves a container whose file system is read-only.
+    """
+    filled = [candidate for candidate in candidates if candidate.is_dir()]
+    for candidate in candidates:
+        if _can_write(candidate):
+            if candidate not in filled and len(filled) > 0:
+                shutil.copytree(filled[0], candidate, dirs_exist_ok=True)
+            return candidate
+    warnings.warn(
+        f"compiled kernels are not kept: cannot write to {', '.join(map(str, candidates))}; "
+        "set NUMBA_CACHE_DIR to a writable directory",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
 def _compile(fn: Callable[P, R], *, ordered: bool) -> Callable[P, R]:
     directory = _cache_directory(Path(inspect.getfile(fn)))
     decorate = numba.njit(
@@ -127,7 +149,7 @@ def _imported_kernels(source: Path) -> list[Path]:
 def _cache_directory(source: Path) -> Path | None:
     """Choose where the kernels of ``source`` are kept; None where nothing is writable."""
     name = f"lance-kernels-{source_fingerprint(source)}"
-    return _first_writable([root / name for root in _cache_roots()])
+    return choose_directory([root / name for root in _cache_roots()])
 
 
 def _cache_roots() -> list[Path]:
@@ -138,24 +160,6 @@ def _cache_roots() -> list[Path]:
         Path(user) if user != "" else Path("~/.cache").expanduser(),
     ]  # no shared temporary folder: whoever can write there could plant code
     return [Path(given), *roots] if given != "" else roots
-
-
-def _first_writable(candidates: list[Path]) -> Path | None:
-    """Return the first directory that can be written, filled from a read-only one before it."""
-    filled = [candidate for candidate in candidates if candidate.is_dir()]
-    for candidate in candidates:
-        if _can_write(candidate):
-            if candidate not in filled and len(filled) > 0:
-                # numba only uses directories it can write to, but a copied cache is valid
-                shutil.copytree(filled[0], candidate, dirs_exist_ok=True)
-            return candidate
-    warnings.warn(
-        f"compiled kernels are not kept: cannot write to {', '.join(map(str, candidates))}; "
-        "set NUMBA_CACHE_DIR to a writable directory",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return None
 
 
 def _can_write(directory: Path) -> bool:

@@ -51,7 +51,7 @@ class TopRows:
     ) -> None:
         self.k = min(k, num_rows)
         self.keys: NDArray[np.uint64] = np.empty(self.k + max(self.k, _SMALLEST_ROOM), np.uint64)
-        self.lower = np.float32(-np.inf if lower is None else lower)
+        self.lower = np.float32(-np.inf) if lower is None else _nearest_float32(lower)
         self.state: NDArray[np.uint64] = np.zeros(2, np.uint64)
         self.state[_LIMIT] = _first_limit(self.k, upper)
 
@@ -83,7 +83,12 @@ def _first_limit(k: int, upper: float | None) -> np.uint64:
     if upper is None:
         return pack_key(np.float32(np.inf), np.uint32(0xFFFF_FFFF))
     # No row has a key below that of the bound itself and ordinal 0 without a smaller distance.
-    return pack_key(np.float32(upper), np.uint32(0))
+    return pack_key(_nearest_float32(upper), np.uint32(0))
+
+
+def _nearest_float32(bound: float) -> np.float32:
+    with np.errstate(over="ignore"):  # a bound beyond all floats is an infinite one
+        return np.float32(bound)
 
 
 @kernel(ordered=True)
@@ -93,7 +98,8 @@ def pack_key(distance: np.float32, ordinal: np.uint32) -> np.uint64:
     bits = np.float32(distance + np.float32(0)).view(np.uint32)
     # Negative floats grow downwards: turn all their bits, of the others only the sign.
     turn = np.uint32(np.uint32(0) - (bits >> np.uint32(31))) | np.uint32(0x8000_0000)
-    return (np.uint64(bits ^ turn) << np.uint64(32)) | np.uint64(ordinal)
+    key: np.uint64 = (np.uint64(bits ^ turn) << np.uint64(32)) | np.uint64(ordinal)
+    return key
 
 
 @kernel(ordered=True)
@@ -135,7 +141,7 @@ def keep_smallest(keys: NDArray[np.uint64], k: int) -> np.uint64:
     """
     wanted = k - 1
     while True:
-        pivot = keys[len(keys) >> 1]
+        pivot: np.uint64 = keys[len(keys) >> 1]
         below = split_by(keys, pivot)
         if wanted < below:
             keys = keys[:below]
@@ -156,7 +162,7 @@ def merge_keys(
 ) -> None:
     """Append those of ``given`` that are below the limit."""
     for key in given:
-        kept = int(state[0])
+        kept = int(np.int64(state[0]))  # uint64 and int64 add up to a float
         if kept == len(keys):
             state[1] = keep_smallest(keys, k)
             kept = k
@@ -217,7 +223,7 @@ def offer_rows(
     lower: np.float32,
 ) -> None:
     """Offer rows with their ordinals, both of shape ``(n,)``, to the buffer of a `TopRows`."""
-    kept = int(state[0])
+    kept = int(np.int64(state[0]))  # uint64 and int64 add up to a float
     limit = state[1]
     places = np.empty(_BLOCK, np.uint8)
     for start in range(0, len(ordinals), _BLOCK):

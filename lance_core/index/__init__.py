@@ -1,0 +1,1 @@
+"""Indices: what a segment can answer, for which fragments, and how it is searched."""

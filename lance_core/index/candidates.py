@@ -1,0 +1,32 @@
+"""Rows that a search found, with their distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Rows found by a search, nearest first, ties by row address.
+
+    ``distances`` has shape ``(n,)`` and dtype float32, ``row_addresses`` shape ``(n,)`` and uint64.
+    """
+
+    distances: NDArray[np.float32]
+    row_addresses: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.distances)
+
+    def first(self, count: int) -> Candidates:
+        """Return the nearest ``count`` rows."""
+        return self.slice(0, count)
+
+    def slice(self, start: int, stop: int) -> Candidates:
+        """Return the rows at places ``[start, stop)``."""
+        return Candidates(self.distances[start:stop], self.row_addresses[start:stop])

@@ -1,0 +1,29 @@
+"""Which fragments a segment answers for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+if TYPE_CHECKING:
+    from lance_core.table.index_metadata import IndexMetadata
+
+
+def effective_coverage(segment: IndexMetadata, live: BitMap) -> BitMap:
+    """Return the live fragments that a segment covers.
+
+    The bitmap in the manifest may name fragments that are gone, and the files may hold rows of
+    fragments that the bitmap no longer names: only rows of the fragments returned here may be
+    found. Unknown and empty coverage are both no coverage; a segment without any may have no files.
+
+    Parameters
+    ----------
+    segment
+        The segment.
+    live
+        Ids of the fragments of the version.
+    """
+    if segment.fragment_bitmap is None:
+        return BitMap()
+    return segment.fragment_bitmap & live

@@ -1,0 +1,1 @@
+"""Vector indices: inverted files over partitions, with a quantiser or whole vectors in each."""

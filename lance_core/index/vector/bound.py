@@ -1,0 +1,251 @@
+"""A segment bound to an ordinal space: partitions on demand, searched by one kernel call."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import ref
+
+import numpy as np
+
+from lance_core.errors import InvalidRequestError
+from lance_core.index.candidates import Candidates
+from lance_core.index.vector.blocks import PartitionBlock, load_blocks
+from lance_core.index.vector.mapped_vectors import map_vectors
+from lance_core.index.vector.metric import Metric
+from lance_core.io.metering import current_meter
+from lance_core.kernels.ivf_flat import search_flat
+from lance_core.kernels.ivf_pq import search_pq
+from lance_core.kernels.topk import TopRows
+from lance_core.row_set import num_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.cache.byte_cache import ByteCache
+    from lance_core.index.ordinals import OrdinalSpace
+    from lance_core.index.vector.segment import VectorSegment
+    from lance_core.io.scheduler import RangeScheduler
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldPartitions:
+    """Partitions that stay in memory as long as this exists.
+
+    Parameters
+    ----------
+    partitions
+        Shape ``(n,)``, int64: their ids, in the order of the search.
+    rows
+        Shape ``(n, 3)``, int64: addresses and number of rows of each, as kernels take them.
+    blocks
+        What keeps the addresses good.
+    """
+
+    partitions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    blocks: Sequence[PartitionBlock]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a search of all of them looks at, dead ones included."""
+        return int(self.rows[:, 2].sum())
+
+    def pieces(self, max_rows: int) -> Iterator[HeldPartitions]:
+        """Cut into parts of about ``max_rows`` rows, at least one partition each.
+
+        For work that is split over threads or looks at a deadline in between.
+        """
+        ends = np.cumsum(self.rows[:, 2])
+        start = 0
+        while start < len(ends):
+            before = int(ends[start - 1]) if start > 0 else 0
+            stop = max(int(np.searchsorted(ends, before + max_rows, side="right")), start + 1)
+            yield HeldPartitions(
+                self.partitions[start:stop], self.rows[start:stop], self.blocks[start:stop]
+            )
+            start = stop
+
+
+def _absent() -> None:
+    """Stand in for the reference to a block that is not loaded."""
+
+
+class BoundSegment:
+    """A segment whose partitions are loaded as ordinals of one space.
+
+    Keeps a table of the blocks in memory, without owning them: the cache does, under its budget,
+    and so do searches that hold them. So there is nothing to undo when the cache drops a block.
+
+    Parameters
+    ----------
+    segment
+        The opened segment.
+    scheduler
+        Reads from the root of the dataset.
+    cache
+        Keeps loaded partitions.
+    space
+        Numbers the rows that may be found; rows outside it never are.
+    store_key
+        Distinguishes datasets in the cache: a value that a dataset made anew at the same place does
+        not share.
+    """
+
+    def __init__(
+        self,
+        segment: VectorSegment,
+        scheduler: RangeScheduler,
+        cache: ByteCache,
+        space: OrdinalSpace,
+        store_key: Hashable,
+    ) -> None:
+        self.segment = segment
+        self.space = space
+        self._store = scheduler.store
+        self._cache = cache
+        self._key = ("partition", store_key, segment.uuid, space.key)
+        self._mapped = (
+            map_vectors(segment.storage, segment.dimension, scheduler.store)
+            if segment.pq is None
+            else None
+        )
+        self._lock = threading.Lock()
+        self._blocks: list[Callable[[], PartitionBlock | None]]
+        self._blocks = [_absent] * segment.num_partitions
+        self._rows = np.zeros((segment.num_partitions, 3), np.int64)
+
+    def resident(self, partitions: NDArray[np.int64]) -> HeldPartitions | None:
+        """Hold partitions if all of them are in memory, else return None; never reads.
+
+        Parameters
+        ----------
+        partitions
+            Shape ``(n,)``, each once, below the number of partitions.
+
+        Raises
+        ------
+        CorruptFileError
+            A mapped file has shrunk since it was mapped.
+        """
+        wanted = partitions.tolist()
+        if self._mapped is not None:
+            self._store.map(self.segment.storage.reader.path)
+        with self._lock:
+            blocks = [block for p in wanted if (block := self._blocks[p]()) is not None]
+            rows = self._rows[partitions]
+        if len(blocks) < len(wanted):
+            return None
+        current_meter().cache_hits += len(wanted)
+        stats = self._cache.stats
+        if 2 * stats.used_bytes > stats.budget_bytes:
+            # Recency only matters, and is only worth its time, when something will have to leave.
+            self._cache.touch([(self._key, p) for p in wanted])
+        return HeldPartitions(partitions, rows, blocks)
+
+    def acquire(self, partitions: NDArray[np.int64]) -> HeldPartitions:
+        """Hold partitions, reading in one batch those that are not in memory.
+
+        Parameters
+        ----------
+        partitions
+            Shape ``(n,)``, each once, below the number of partitions.
+
+        Raises
+        ------
+        CorruptFileError
+            A partition contradicts the format.
+        UnsupportedFeatureError
+            A column has an encoding that is not supported.
+        """
+        held = self.resident(partitions)
+        return self._load(partitions) if held is None else held
+
+    def search(
+        self,
+        held: HeldPartitions,
+        query: NDArray[np.float32],
+        words: NDArray[np.uint64],
+        k: int,
+        lower: float | None = None,
+        upper: float | None = None,
+    ) -> Candidates:
+        """Return the nearest ``k`` rows of the held partitions.
+
+        Parameters
+        ----------
+        held
+            What to search.
+        query
+            Shape ``(d,)``; divided by its norm for cosine.
+        words
+            Dense bitset over the space's ordinals and its size: the rows that may be found.
+        k
+            Rows wanted, of any size; memory is bounded by the rows held.
+        lower, upper
+            Only rows with ``lower <= distance < upper``; None = no bound on that side.
+
+        Returns
+        -------
+        Candidates
+            By distance, then row address. For IVF_PQ estimates of the metric (cosine: of twice
+            ``1 - cos``), for IVF_FLAT exact. Rows without a distance (NaN) are never found.
+        """
+        top = TopRows(k, held.num_rows, lower, upper)
+        self.search_into(held, query, words, top)
+        return self.candidates(top)
+
+    def search_into(
+        self,
+        held: HeldPartitions,
+        query: NDArray[np.float32],
+        words: NDArray[np.uint64],
+        top: TopRows,
+    ) -> None:
+        """Offer the rows of the held partitions to ``top``; otherwise like `search`."""
+        segment = self.segment
+        if len(query) != segment.dimension:
+            raise InvalidRequestError(
+                f"the query has {len(query)} dimensions, the index {segment.dimension}"
+            )
+        if len(words) < num_words(self.space.size + 1):
+            raise InvalidRequestError(
+                f"a mask of {len(words)} words is too short for {self.space.size} rows"
+            )
+        own_query = np.array(query, np.float32)
+        if segment.pq is None:
+            search_flat(held.rows, own_query, segment.metric.code, words, top)
+        else:
+            search_pq(
+                held.rows,
+                held.partitions,
+                own_query,
+                segment.centroids,
+                segment.pq.codebook,
+                words,
+                top,
+                is_dot=segment.metric == Metric.DOT,
+            )
+
+    def candidates(self, top: TopRows) -> Candidates:
+        """Return what ``top`` has kept of this segment's rows, by distance, then row address."""
+        distances, ordinals = top.nearest()
+        return Candidates(distances, self.space.to_addresses(ordinals))
+
+    def _load(self, partitions: NDArray[np.int64]) -> HeldPartitions:
+        by_key: dict[Hashable, int] = {(self._key, p): p for p in partitions.tolist()}
+        blocks = self._cache.get_or_load_many(
+            list(by_key), lambda missing: self._read([by_key[key] for key in missing])
+        )
+        rows = np.array([block.row for block in blocks], np.int64).reshape(-1, 3)
+        with self._lock:
+            self._rows[partitions] = rows
+            for p, block in zip(by_key.values(), blocks, strict=True):
+                self._blocks[p] = ref(block)
+        return HeldPartitions(partitions, rows, blocks)
+
+    def _read(self, partitions: Sequence[int]) -> list[PartitionBlock]:
+        return load_blocks(self.segment, self.space, partitions, self._mapped)

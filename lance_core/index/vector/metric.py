@@ -1,0 +1,64 @@
+"""Distances that vector indices are built for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from google.protobuf.message import DecodeError
+
+from lance_core.kernels import distance
+from lance_core.proto import index_pb2
+
+
+class Metric(StrEnum):
+    """A distance; smaller is nearer, always.
+
+    ``l2`` is the squared Euclidean distance, ``cosine`` is ``1 - cos`` and ``dot`` ``1 - q.x``.
+    """
+
+    L2 = "l2"
+    COSINE = "cosine"
+    DOT = "dot"
+
+    @property
+    def code(self) -> int:
+        """The number by which kernels know the metric."""
+        return _CODES[self]
+
+
+_CODES = {Metric.L2: distance.L2, Metric.COSINE: distance.COSINE, Metric.DOT: distance.DOT}
+
+_BY_DETAILS = {
+    index_pb2.VectorMetricType.L2: Metric.L2,
+    index_pb2.VectorMetricType.Cosine: Metric.COSINE,
+    index_pb2.VectorMetricType.Dot: Metric.DOT,
+}
+
+
+def metric_in_details(details: bytes) -> Metric | None:
+    """Return the metric that the manifest records for a segment.
+
+    The files of a usable segment know better; this is for segments whose files cannot be used.
+
+    Parameters
+    ----------
+    details
+        Serialized ``VectorIndexDetails``. Empty ones say nothing: None. In others an absent metric
+        means l2, by the rules of protobuf.
+
+    Returns
+    -------
+    Metric | None
+        None also when the details cannot be read or name a metric that is not supported.
+
+    Notes
+    -----
+    Vector index page, section 1.
+    """
+    if len(details) == 0:
+        return None
+    try:
+        message = index_pb2.VectorIndexDetails.FromString(details)
+    except DecodeError:
+        return None
+    return _BY_DETAILS.get(message.metric_type)
