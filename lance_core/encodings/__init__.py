@@ -1,0 +1,1 @@
+"""How the values of a page are laid out in bytes."""

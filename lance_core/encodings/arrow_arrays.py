@@ -1,0 +1,199 @@
+"""Decoded values -> Arrow arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.values import (
+    BOOL_BITS,
+    AllNull,
+    FixedSizeLists,
+    FixedWidth,
+    Indexed,
+    Packed,
+    Variable,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Validity, Values
+
+_MAX_NARROW_OFFSET = 2**31 - 1
+
+
+def to_arrow(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    """Give ``values`` their Arrow type.
+
+    Parameters
+    ----------
+    values
+        What a page decoder returned.
+    arrow_type
+        The type of the field.
+    place
+        The column, for errors.
+
+    Raises
+    ------
+    CorruptFileError
+        The values do not have the width or form of the type, or text is not UTF-8.
+    UnsupportedFeatureError
+        More than 2 GiB of text in one array of 32-bit offsets.
+    """
+    if isinstance(values, AllNull):
+        return pa.nulls(values.num_values, arrow_type)
+    if pa.types.is_dictionary(arrow_type):
+        return _dictionary(values, arrow_type, place)
+    if isinstance(values, Indexed):
+        return to_arrow(_gathered(values, place), arrow_type, place)
+    return _plain(values, arrow_type, place)
+
+
+def _plain(
+    values: FixedWidth | Variable | FixedSizeLists | Packed, arrow_type: pa.DataType, place: Place
+) -> pa.Array:
+    if isinstance(values, FixedWidth):
+        return _fixed_width(values, arrow_type, place)
+    if isinstance(values, Variable):
+        return _variable(values, arrow_type, place)
+    if isinstance(values, FixedSizeLists):
+        return _fixed_size_lists(values, arrow_type, place)
+    return _packed(values, arrow_type, place)
+
+
+def fixed_width_rows(
+    data: NDArray[np.uint8], row_bytes: int, arrow_type: pa.DataType, place: Place
+) -> pa.Array:
+    """Give rows of ``row_bytes`` each, none of them null, their Arrow type.
+
+    The rows of fixed-size lists hold all their elements.
+    """
+    num_values = len(data) // row_bytes
+    if not pa.types.is_fixed_size_list(arrow_type):
+        return to_arrow(FixedWidth(data, row_bytes * 8, num_values), arrow_type, place)
+    element_bytes, rest = divmod(row_bytes, arrow_type.list_size)
+    if rest != 0 or element_bytes == 0:
+        raise place.corrupt(f"values of {row_bytes} bytes cannot be {arrow_type}")
+    items = fixed_width_rows(data, element_bytes, arrow_type.value_type, place)
+    return pa.Array.from_buffers(arrow_type, num_values, [None], children=[items])
+
+
+def validity_bitmap(validity: Validity) -> pa.Buffer | None:
+    """Return the Arrow bitmap, or None where all are valid."""
+    if validity is None:
+        return None
+    return pa.py_buffer(np.packbits(validity, bitorder="little"))
+
+
+def _fixed_width(values: FixedWidth, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    try:
+        width = arrow_type.bit_width
+    except ValueError:
+        width = 0
+    if width != values.bits or pa.types.is_nested(arrow_type):
+        raise place.corrupt(f"values of {values.bits} bits cannot be {arrow_type}")
+    data = values.data
+    if width == BOOL_BITS:
+        data = np.packbits(data, bitorder="little")
+    bitmap = validity_bitmap(values.validity)
+    return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap, pa.py_buffer(data)])
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return arrow_type in {pa.string(), pa.large_string()}
+
+
+def _variable(values: Variable, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    is_large = pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type)
+    is_narrow = pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type)
+    if not (is_large or is_narrow):
+        raise place.corrupt(f"values of variable width cannot be {arrow_type}")
+    offsets: NDArray[np.int64] | NDArray[np.int32] = values.offsets
+    if is_narrow:
+        if int(values.offsets[-1]) > _MAX_NARROW_OFFSET:
+            raise place.unsupported(f"{values.offsets[-1]} bytes of {arrow_type} in one piece")
+        offsets = values.offsets.astype(np.int32)
+    array = pa.Array.from_buffers(
+        arrow_type,
+        values.num_values,
+        [validity_bitmap(values.validity), pa.py_buffer(offsets), pa.py_buffer(values.data)],
+    )
+    if _is_text(arrow_type):
+        _check_text(array, place)
+    return array
+
+
+def _check_text(array: pa.Array, place: Place) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise place.corrupt(f"text is not UTF-8: {error}") from None
+
+
+def _fixed_size_lists(values: FixedSizeLists, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != values.dimension:
+        raise place.corrupt(f"lists of {values.dimension} elements cannot be {arrow_type}")
+    items = to_arrow(values.items, arrow_type.value_type, place)
+    bitmap = validity_bitmap(values.validity)
+    return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap], children=[items])
+
+
+def _packed(values: Packed, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(values.children):
+        raise place.corrupt(f"rows of {len(values.children)} packed values cannot be {arrow_type}")
+    children = [
+        to_arrow(child, arrow_type.field(index).type, place)
+        for index, child in enumerate(values.children)
+    ]
+    bitmap = validity_bitmap(values.validity)
+    return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap], children=children)
+
+
+def _safe_indices(values: Indexed, place: Place) -> NDArray[np.int64]:
+    """Return indices that are all inside the dictionary: nulls may hold anything."""
+    indices = values.indices
+    if values.validity is not None:
+        indices = np.where(values.validity, indices, 0)
+    size = values.items.num_values
+    if indices.shape[0] > 0 and (int(indices.min()) < 0 or int(indices.max()) >= size):
+        raise place.corrupt(f"a dictionary index is outside the {size} items")
+    return indices
+
+
+def _gathered(values: Indexed, place: Place) -> Values:
+    if values.items.num_values == 0 and values.validity is not None and not values.validity.any():
+        return AllNull(values.num_values)
+    taken = values.items.take(_safe_indices(values, place))
+    if values.validity is None or isinstance(taken, AllNull):
+        return taken
+    both = values.validity if taken.validity is None else values.validity & taken.validity
+    return replace(taken, validity=both)
+
+
+def _dictionary(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    if not isinstance(values, Indexed):
+        plain = to_arrow(values, arrow_type.value_type, place)
+        return _encode(plain, arrow_type)
+    if values.items.num_values == 0:
+        return pa.nulls(values.num_values, arrow_type)
+    indices = _safe_indices(values, place).astype(arrow_type.index_type.to_pandas_dtype())
+    index_array = pa.Array.from_buffers(
+        arrow_type.index_type,
+        values.num_values,
+        [validity_bitmap(values.validity), pa.py_buffer(indices)],
+    )
+    items = to_arrow(values.items, arrow_type.value_type, place)
+    return pa.DictionaryArray.from_arrays(index_array, items, ordered=arrow_type.ordered)
+
+
+def _encode(plain: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    encoded = plain.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        encoded.indices.cast(arrow_type.index_type), encoded.dictionary
+    )

@@ -1,0 +1,86 @@
+"""Bit packing, with the width before each block or in the message (file format, section 5.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lance_core.encodings.compression import Compression
+from lance_core.encodings.values import FixedWidth
+from lance_core.kernels.bitpacking import (
+    BLOCK_ROWS,
+    DONE,
+    UNSIGNED,
+    unpack_inline,
+    unpack_out_of_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpacking(Compression):
+    """Blocks of at most 1,024 values of ``bits``; a word with the packed width stands first."""
+
+    bits: int
+    name: ClassVar[str] = "inline bit packing"
+
+    @classmethod
+    def of_width(cls, bits: int, place: Place) -> InlineBitpacking:
+        """Check the width and return the encoding."""
+        if bits not in UNSIGNED:
+            raise place.corrupt(f"bit packing of {bits}-bit values")
+        return cls(bits)
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> FixedWidth:
+        """Unpack all chunks."""
+        return self.decode_blocks(buffers[0], counts, place)
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
+        """Unpack all blocks."""
+        if bool((counts > BLOCK_ROWS).any()):
+            raise place.corrupt(f"a bit-packed block of more than {BLOCK_ROWS} values")
+        out = np.empty(int(counts.sum()), UNSIGNED[self.bits])
+        if unpack_inline(blocks.addresses, blocks.sizes, counts, out) != DONE:
+            raise place.corrupt("a bit-packed block is cut off or of impossible width")
+        return FixedWidth(out.view(np.uint8), self.bits, out.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpacking(Compression):
+    """Blocks of ``bits``-bit values packed to ``packed_bits``; for levels only."""
+
+    bits: int
+    packed_bits: int
+    name: ClassVar[str] = "out-of-line bit packing"
+
+    @classmethod
+    def of_widths(cls, bits: int, packed_bits: int, place: Place) -> OutOfLineBitpacking:
+        """Check the widths and return the encoding."""
+        if bits not in UNSIGNED or packed_bits > bits:
+            raise place.corrupt(f"bit packing of {bits}-bit values to {packed_bits} bits")
+        return cls(bits, packed_bits)
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
+        """Unpack all blocks."""
+        self._check_sizes(blocks, counts, place)
+        out = np.empty(int(counts.sum()), UNSIGNED[self.bits])
+        width = self.packed_bits
+        if unpack_out_of_line(blocks.addresses, blocks.sizes, counts, width, out) != DONE:
+            raise place.corrupt("a bit-packed buffer is shorter than its values")
+        return FixedWidth(out.view(np.uint8), self.bits, out.shape[0])
+
+    def _check_sizes(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> None:
+        # before allocating: each value takes at least its packed bits
+        if bool((counts // BLOCK_ROWS * BLOCK_ROWS * self.packed_bits > blocks.sizes * 8).any()):
+            raise place.corrupt("a bit-packed buffer is shorter than its values")

@@ -1,0 +1,20 @@
+"""The constant encoding below a fixed-size list: all elements are null, no data (4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_core.encodings.compression import Compression
+
+
+@dataclass(frozen=True, slots=True)
+class AllNullElements(Compression):
+    """No value at all; the list around it knows that all elements are null."""
+
+    name: ClassVar[str] = "constant"
+
+    @property
+    def num_buffers(self) -> int:
+        """There is no data."""
+        return 0

@@ -1,0 +1,74 @@
+"""Flat: values of one width, one after another (file format, section 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lance_core.encodings.compression import Compression
+from lance_core.encodings.values import BOOL_BITS, FixedWidth
+from lance_core.kernels.gather import join_bits, join_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+
+_MAX_BITS = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Flat(Compression):
+    """``bits`` per value: 1, or a multiple of 8."""
+
+    bits: int
+    name: ClassVar[str] = "flat"
+
+    @classmethod
+    def of_width(cls, bits: int, place: Place) -> Flat:
+        """Check the width and return the encoding."""
+        if bits > _MAX_BITS:
+            raise place.corrupt(f"flat values of {bits} bits")
+        if bits != BOOL_BITS and (bits == 0 or bits % 8 != 0):
+            raise place.unsupported(f"flat values of {bits} bits")
+        return cls(bits)
+
+    @property
+    def raw_bits(self) -> int | None:
+        """The width, unless values share bytes."""
+        return None if self.bits == BOOL_BITS else self.bits
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> FixedWidth:
+        """Join the values of all chunks."""
+        return self.decode_blocks(buffers[0], counts, place)
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
+        """Join the values of all blocks; bytes behind the last value are ignored."""
+        if bool((blocks.sizes * 8 // self.bits < counts).any()):
+            raise place.corrupt(f"a buffer is shorter than its flat values of {self.bits} bits")
+        total = int(counts.sum())
+        if self.bits == BOOL_BITS:
+            data = np.empty(total, np.uint8)
+            join_bits(blocks.addresses, counts, data)
+        else:
+            data = np.empty(total * self.bits // 8, np.uint8)
+            join_bytes(blocks.addresses, counts * (self.bits // 8), data)
+        return FixedWidth(data, self.bits, total)
+
+    def decode_zipped(self, values: Blocks, place: Place) -> FixedWidth:
+        """Join the values."""
+        num_values = values.sizes.shape[0]
+        if self.bits == BOOL_BITS:
+            raise place.unsupported("full-zip values of 1 bit")
+        if bool((values.sizes != self.bits // 8).any()):
+            raise place.corrupt(f"a full-zip value is not of {self.bits} bits")
+        data = np.empty(num_values * self.bits // 8, np.uint8)
+        join_bytes(values.addresses, values.sizes, data)
+        return FixedWidth(data, self.bits, num_values)

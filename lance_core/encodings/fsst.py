@@ -1,0 +1,94 @@
+"""FSST: strings as bytes that stand for symbols (file format, section 5.6)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lance_core.encodings.compression import Compression
+from lance_core.encodings.values import Variable
+from lance_core.kernels.bitpacking import DONE
+from lance_core.kernels.fsst import ESCAPE, SLACK, expand, expanded_offsets
+from lance_core.kernels.memory import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
+
+_MAGIC = 0x46535354
+_CODES = 256
+_SYMBOL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SymbolTable:
+    """Symbols, zero padded, and their lengths by code, both of shape ``(256,)``.
+
+    ``is_identity`` says that the strings were stored as they are.
+    """
+
+    symbols: NDArray[np.uint64]
+    lengths: NDArray[np.uint8]
+    is_identity: bool
+
+    @classmethod
+    def parse(cls, table: bytes, place: Place) -> SymbolTable:
+        """Read the table that stands in the encoding message."""
+        if len(table) < _SYMBOL_BYTES:
+            raise place.corrupt(f"an FSST symbol table of {len(table)} bytes")
+        (header,) = struct.unpack_from("<Q", table)
+        count = header & 0xFF
+        if header >> 32 != _MAGIC or len(table) < _SYMBOL_BYTES * (1 + count) + count:
+            raise place.corrupt("an FSST symbol table without its magic or cut off")
+        symbols = np.zeros(_CODES, np.uint64)
+        lengths = np.zeros(_CODES, np.uint8)
+        symbols[:count] = np.frombuffer(table, "<u8", count, _SYMBOL_BYTES)
+        lengths[:count] = np.frombuffer(table, np.uint8, count, _SYMBOL_BYTES * (1 + count))
+        if int(lengths.max()) > _SYMBOL_BYTES or int(lengths[ESCAPE]) > 0:
+            raise place.corrupt("an FSST symbol longer than 8 bytes")
+        return cls(symbols, lengths, is_identity=header >> 24 & 0xFF == 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fsst(Compression):
+    """Strings decoded by ``inner``, then expanded by the symbol table."""
+
+    table: SymbolTable
+    inner: Compression
+    name: ClassVar[str] = "fsst"
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> Variable:
+        """Decode and expand the strings of all chunks."""
+        return expanded(self.inner.decode_chunks(buffers, counts, place), self.table, place)
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Variable:
+        """Decode and expand the strings of a block."""
+        return expanded(self.inner.decode_blocks(blocks, counts, place), self.table, place)
+
+    def decode_zipped(self, values: Blocks, place: Place) -> Variable:
+        """Decode and expand single strings."""
+        return expanded(self.inner.decode_zipped(values, place), self.table, place)
+
+
+def expanded(values: Values, table: SymbolTable, place: Place) -> Variable:
+    """Expand all strings; nulls must be empty or hold valid codes."""
+    if not isinstance(values, Variable):
+        raise place.corrupt("FSST over values that are no strings")
+    if table.is_identity:
+        return values
+    offsets = np.zeros(values.offsets.shape[0], np.int64)
+    if expanded_offsets(values.offsets, values.data, table.lengths, offsets) != DONE:
+        raise place.corrupt("an FSST string has a code that its table lacks")
+    data = np.empty(int(offsets[-1]) + SLACK, np.uint8)
+    expand(values.offsets, values.data, table.symbols, table.lengths, address_of(data))
+    return Variable(offsets, data[:-SLACK], values.validity)

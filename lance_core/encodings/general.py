@@ -1,0 +1,111 @@
+"""General compression: LZ4 and Zstandard (file format, section 5.9)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from lance_core.encodings.blocks import blocks_of
+from lance_core.encodings.compression import Compression
+from lance_core.kernels.memory import bytes_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SINGLE_SEGMENT_DICTIONARY = 0x10
+_MAX_RATIO = {"lz4_raw": 256, "zstd": 1 << 17}
+"""No unit expands by more: LZ4 by 255, Zstandard by one block of 128 KiB per few bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """One of the two schemes, with the size word that the format puts before each unit."""
+
+    name: str
+
+    def decompress(self, unit: memoryview, place: Place) -> bytes:
+        """Return the bytes of one compressed unit; an empty one is empty.
+
+        Raises
+        ------
+        CorruptFileError
+            The unit is damaged, or claims a size that it cannot have.
+        """
+        if len(unit) == 0:
+            return b""
+        size, start = self._size(unit, place)
+        if size > len(unit) * _MAX_RATIO[self.name]:
+            raise place.corrupt(f"{len(unit)} {self.name} bytes claim to expand to {size}")
+        try:
+            expanded: bytes = pa.Codec(self.name).decompress(unit[start:], size, asbytes=True)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise place.corrupt(f"{self.name} data is damaged: {error}") from None
+        if len(expanded) != size:
+            raise place.corrupt(f"{self.name} data expands to {len(expanded)} bytes, not {size}")
+        return expanded
+
+    def _size(self, unit: memoryview, place: Place) -> tuple[int, int]:
+        """Return the size when expanded and where the compressed bytes begin."""
+        word = "<I" if self.name == "lz4_raw" else "<Q"
+        start = struct.calcsize(word)
+        if self.name == "zstd" and _is_bare_frame(unit):
+            raise place.unsupported("zstd frames without a size, of early 2.0 writers")
+        if len(unit) < start:
+            raise place.corrupt(f"{len(unit)} bytes of {self.name} data")
+        size: int = struct.unpack_from(word, unit)[0]
+        return size, start
+
+
+def _is_bare_frame(unit: memoryview) -> bool:
+    if len(unit) < len(_ZSTD_MAGIC) * 2:
+        return True
+    return bytes(unit[:4]) == _ZSTD_MAGIC and unit[4] & _SINGLE_SEGMENT_DICTIONARY == 0
+
+
+def _view(address: int, size: int) -> memoryview:
+    return bytes_at(address, size).data
+
+
+@dataclass(frozen=True, slots=True)
+class General(Compression):
+    """Units of ``codec`` that hold values encoded as ``inner``."""
+
+    codec: Codec
+    inner: Compression
+    name: ClassVar[str] = "general compression"
+
+    @property
+    def num_buffers(self) -> int:
+        """As the inner encoding; only the first buffer is compressed."""
+        return self.inner.num_buffers
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> Values:
+        """Decompress the first buffer of each chunk and decode what was inside."""
+        return self.inner.decode_chunks(
+            [self._expand(buffers[0], place), *buffers[1:]], counts, place
+        )
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Values:
+        """Decompress each block and decode what was inside."""
+        return self.inner.decode_blocks(self._expand(blocks, place), counts, place)
+
+    def decode_zipped(self, values: Blocks, place: Place) -> Values:
+        """Decompress each value by itself."""
+        return self.inner.decode_zipped(self._expand(values, place), place)
+
+    def _expand(self, blocks: Blocks, place: Place) -> Blocks:
+        spans = zip(blocks.addresses.tolist(), blocks.sizes.tolist(), strict=True)
+        return blocks_of([self.codec.decompress(_view(*span), place) for span in spans])

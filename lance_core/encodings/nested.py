@@ -1,0 +1,273 @@
+"""Levels of leaf columns -> lists, structs and nulls, from the leaves outwards.
+
+The algorithm is that of the file format, section 4.1, over whole pages at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.arrow_arrays import to_arrow, validity_bitmap
+from lance_core.encodings.values import AllNull, with_validity
+from lance_core.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.levels import Layer, Layers, PageData
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Validity
+    from lance_core.ids import FieldId
+    from lance_core.schema.field import LanceField
+
+_MAX_NARROW_OFFSET = 2**31 - 1
+
+
+class PageLevels:
+    """The levels of one page, peeled layer by layer from the inside."""
+
+    def __init__(self, data: PageData) -> None:
+        self._layers = data.layers
+        self._is_all_null = isinstance(data.values, AllNull)
+        self._repetition = data.repetition
+        self._definition = data.definition
+        self._num_slots = data.values.num_values
+        self._num_peeled = 0
+        self._levels_passed = 0
+        self._lists_passed = 0
+        self._lists_at_level = _lists_at_level(data.layers)
+
+    @property
+    def num_left(self) -> int:
+        """Layers not peeled yet."""
+        return len(self._layers.layers) - self._num_peeled
+
+    def item_layer(self, dimension: int = 1) -> NDArray[np.bool_]:
+        """Peel an item layer and return which of its slots are valid.
+
+        Of ``dimension`` neighbouring entries only the first counts: the slots are fixed-size lists
+        of as many slots of the layer below.
+        """
+        layer = self._next()
+        self._keep_every(dimension)
+        if self._definition is None:
+            is_null = self._is_all_null and layer.null_level is not None
+            valid = np.full(self._num_slots, not is_null)
+        else:
+            slots = self._definition[self._lists_at_level[self._definition] <= self._lists_passed]
+            valid = slots <= self._levels_passed
+            if layer.null_level is None:
+                valid = np.ones(len(slots), np.bool_)
+        self._levels_passed += layer.num_levels
+        return valid
+
+    def list_layer(self, place: Place) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Peel a list layer and return offsets, shape ``(n + 1,)``, and which lists are valid."""
+        layer = self._next()
+        if not layer.is_list or self._repetition is None:
+            raise place.corrupt("the layers of a page do not fit the type of its column")
+        base = self._levels_passed
+        self._levels_passed += layer.num_levels
+        highest = self._levels_passed + self._null_levels_around()
+        begins = self._repetition != 0
+        levels = self._definition
+        if levels is None:
+            levels = np.zeros(len(self._repetition), np.uint16)
+        has_child = ~begins | (levels <= base)
+        before = np.cumsum(has_child) - has_child
+        is_list = begins & (levels <= highest)
+        listed = levels[is_list]
+        valid = listed <= base
+        if layer.empty_level is not None:
+            valid |= listed == base + layer.empty_level
+        self._repetition = self._repetition[begins] - np.uint16(1)
+        if self._definition is not None:
+            self._definition = self._definition[begins]
+        self._lists_passed += 1
+        self._num_slots = len(listed)
+        return np.append(before[is_list], np.count_nonzero(has_child)), valid
+
+    def _next(self) -> Layer:
+        layer = self._layers.layers[self._num_peeled]
+        self._num_peeled += 1
+        return layer
+
+    def _null_levels_around(self) -> int:
+        """Count the levels of the item layers up to the next list layer."""
+        count = 0
+        for layer in self._layers.layers[self._num_peeled :]:
+            if layer.is_list:
+                break
+            count += layer.num_levels
+        return count
+
+    def _keep_every(self, dimension: int) -> None:
+        if dimension == 1:
+            return
+        self._num_slots //= dimension
+        if self._definition is not None:
+            self._definition = self._definition[::dimension]
+
+
+def _lists_at_level(layers: Layers) -> NDArray[np.int64]:
+    """For each 16-bit level, the list layers up to and with the layer that hands it out."""
+    lists = 0
+    table = [0]
+    for layer in layers.layers:
+        lists += layer.is_list
+        table += [lists] * layer.num_levels
+    padded = np.full(1 << 16, lists + 1, np.int64)
+    padded[: len(table)] = table
+    return padded
+
+
+def leaf_array(pages: Sequence[PageData], kind: pa.DataType, place: Place) -> pa.Array:
+    """Build a column that is neither list nor struct."""
+    return _leaf(pages, [PageLevels(page) for page in pages], kind, place)
+
+
+def _leaf(
+    pages: Sequence[PageData],
+    levels: Sequence[PageLevels],
+    kind: pa.DataType,
+    place: Place,
+) -> pa.Array:
+    if kind == pa.struct([]):
+        # a struct without children keeps a page of nulls for valid rows (file format, 4.5)
+        num_values = sum(page.values.num_values for page in pages)
+        _ = [level.item_layer() for level in levels]
+        return pa.Array.from_buffers(kind, num_values, [None], children=[])
+    arrays = []
+    for page, level in zip(pages, levels, strict=True):
+        validity = level.item_layer()
+        values = page.values
+        if page.definition is not None:
+            values = with_validity(values, validity)
+        arrays.append(to_arrow(values, kind, place))
+    return concatenate(arrays, kind)
+
+
+def concatenate(arrays: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    """Join arrays of one type; dictionaries are unified."""
+    if len(arrays) == 0:
+        return pa.nulls(0, kind)
+    if len(arrays) == 1:
+        return arrays[0]
+    if pa.types.is_dictionary(kind):
+        return pa.chunked_array(arrays, kind).unify_dictionaries().combine_chunks()
+    return pa.concat_arrays(arrays)
+
+
+def nested_array(
+    field: LanceField, leaves: Mapping[FieldId, Sequence[PageData]], place: Place
+) -> pa.Array:
+    """Build a column of lists and structs from the pages of all its leaf columns.
+
+    Raises
+    ------
+    CorruptFileError
+        The levels of the leaves contradict one another or the type.
+    """
+    levels = {leaf: [PageLevels(page) for page in pages] for leaf, pages in leaves.items()}
+    depth = _depths(field)
+    for leaf, of_pages in levels.items():
+        if any(level.num_left != depth[leaf] for level in of_pages):
+            raise place.corrupt("the layers of a page do not fit the type of its column")
+    return _Builder(leaves, levels, place).build(field)[0]
+
+
+def _depths(field: LanceField) -> dict[FieldId, int]:
+    """Return the number of layers of each leaf below ``field``."""
+    if field.owns_column:
+        return {field.id: 1}
+    return {leaf: depth + 1 for child in field.children for leaf, depth in _depths(child).items()}
+
+
+class _Builder:
+    """Builds arrays bottom-up; peels the levels of every leaf on the way."""
+
+    def __init__(
+        self,
+        leaves: Mapping[FieldId, Sequence[PageData]],
+        levels: Mapping[FieldId, Sequence[PageLevels]],
+        place: Place,
+    ) -> None:
+        self._leaves = leaves
+        self._levels = levels
+        self._place = place
+
+    def build(self, field: LanceField) -> tuple[pa.Array, list[Sequence[PageLevels]]]:
+        """Return the array of a field and the levels of all leaves below it."""
+        kind = arrow_type(field)
+        if field.owns_column:
+            levels = self._levels[field.id]
+            return _leaf(self._leaves[field.id], levels, kind, self._place), [levels]
+        children, below = [], []
+        for child in field.children:
+            array, of_child = self.build(child)
+            children.append(array)
+            below += of_child
+        if pa.types.is_struct(kind):
+            return self._struct(kind, children, below), below
+        if pa.types.is_fixed_size_list(kind):
+            return self._fixed_size_list(kind, children[0], below), below
+        return self._list(kind, children[0], below), below
+
+    def _struct(
+        self, kind: pa.DataType, children: list[pa.Array], below: list[Sequence[PageLevels]]
+    ) -> pa.Array:
+        validity = self._item_validity(below, 1)
+        if any(len(child) != len(validity) for child in children):
+            raise self._place.corrupt("the children of a struct have different numbers of rows")
+        return pa.Array.from_buffers(kind, len(validity), [_bitmap(validity)], children=children)
+
+    def _fixed_size_list(
+        self, kind: pa.DataType, child: pa.Array, below: list[Sequence[PageLevels]]
+    ) -> pa.Array:
+        validity = self._item_validity(below, kind.list_size)
+        if len(child) != len(validity) * kind.list_size:
+            raise self._place.corrupt("a fixed-size list has too many or too few elements")
+        return pa.Array.from_buffers(kind, len(validity), [_bitmap(validity)], children=[child])
+
+    def _item_validity(
+        self, below: list[Sequence[PageLevels]], dimension: int
+    ) -> NDArray[np.bool_]:
+        all_of = [[level.item_layer(dimension) for level in levels] for levels in below]
+        return np.concatenate(all_of[0]) if len(all_of[0]) > 0 else np.empty(0, np.bool_)
+
+    def _list(
+        self, kind: pa.DataType, child: pa.Array, below: list[Sequence[PageLevels]]
+    ) -> pa.Array:
+        all_of = [[level.list_layer(self._place) for level in levels] for levels in below]
+        offsets, validity = _join_lists(all_of[0])
+        if int(offsets[-1]) != len(child):
+            raise self._place.corrupt("lists and their elements do not add up")
+        is_large = pa.types.is_large_list(kind)
+        if not is_large and int(offsets[-1]) > _MAX_NARROW_OFFSET:
+            raise self._place.unsupported("more than 2^31 elements in one piece")
+        typed = offsets if is_large else offsets.astype(np.int32)
+        buffers = [_bitmap(validity), pa.py_buffer(typed)]
+        return pa.Array.from_buffers(kind, len(validity), buffers, children=[child])
+
+
+def _bitmap(validity: NDArray[np.bool_]) -> pa.Buffer | None:
+    some: Validity = None if bool(validity.all()) else validity
+    return validity_bitmap(some)
+
+
+def _join_lists(
+    parts: Sequence[tuple[NDArray[np.int64], NDArray[np.bool_]]],
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Join the lists of several pages: the offsets of each page begin at 0."""
+    offsets = [np.zeros(1, np.int64)]
+    end = 0
+    for part, _ in parts:
+        offsets.append(part[1:] + end)
+        end += int(part[-1])
+    validity = [valid for _, valid in parts]
+    return np.concatenate(offsets), np.concatenate([*validity, np.empty(0, np.bool_)])

@@ -1,0 +1,61 @@
+"""Packed structs: the children of a row side by side (file format, section 5.11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lance_core.encodings.compression import Compression
+from lance_core.encodings.values import FixedWidth, Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct(Compression):
+    """Children of fixed widths, whole bytes each; ``inner`` decodes the rows."""
+
+    child_bits: tuple[int, ...]
+    inner: Compression
+    name: ClassVar[str] = "packed struct"
+
+    @classmethod
+    def of(cls, child_bits: tuple[int, ...], inner: Compression, place: Place) -> PackedStruct:
+        """Check the widths and return the encoding."""
+        if any(bits == 0 or bits % 8 != 0 for bits in child_bits) or len(child_bits) == 0:
+            raise place.unsupported(f"packed struct with children of {child_bits} bits")
+        return cls(child_bits, inner)
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> Packed:
+        """Decode the rows of all chunks and take them apart."""
+        return self._split(self.inner.decode_chunks(buffers, counts, place), place)
+
+    def decode_zipped(self, values: Blocks, place: Place) -> Packed:
+        """Decode single rows and take them apart."""
+        return self._split(self.inner.decode_zipped(values, place), place)
+
+    def _split(self, rows: Values, place: Place) -> Packed:
+        if not isinstance(rows, FixedWidth) or rows.bits != sum(self.child_bits):
+            raise place.corrupt("packed rows are not as wide as their children")
+        table = rows.data.reshape(rows.num_values, rows.value_bytes)
+        stops = np.cumsum(self.child_bits) // 8
+        children = tuple(
+            FixedWidth(
+                np.ascontiguousarray(table[:, stop - bits // 8 : stop]).reshape(-1),
+                bits,
+                rows.num_values,
+            )
+            for bits, stop in zip(self.child_bits, stops.tolist(), strict=True)
+        )
+        return Packed(children, rows.num_values)

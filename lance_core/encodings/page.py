@@ -1,0 +1,96 @@
+"""One page of a column, and what its layout can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from lance_core.encodings.levels import PageData
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.steps import ReadSteps
+
+State = TypeVar("State")
+Pieces = list[tuple[int, int]]
+"""Row ranges ``[start, stop)`` of a page, counted from its first row: ascending, disjoint."""
+
+
+class Loaded(Generic[State]):
+    """What a page needs before any row of it can be found, loaded once and then kept.
+
+    Two threads that load at the same time both succeed; one of the equal states stays.
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        self.state: State | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """Rows ``[first_row, first_row + num_rows)`` of a column.
+
+    ``buffers`` are ``(offset, size)`` in the file, checked to lie inside it.
+    """
+
+    first_row: int
+    num_rows: int
+    buffers: tuple[tuple[int, int], ...]
+    layout: PageLayout
+    loaded: Loaded[object]
+
+    def span(self, buffer: int, start: int, stop: int) -> tuple[int, int]:
+        """Return the file range of bytes ``[start, stop)`` of a buffer."""
+        offset = self.buffers[buffer][0]
+        return offset + start, offset + stop
+
+    def whole(self, buffer: int) -> tuple[int, int]:
+        """Return the file range of a whole buffer."""
+        offset, size = self.buffers[buffer]
+        return offset, offset + size
+
+
+class PageLayout(Protocol):
+    """How the rows of a page are laid out; shared by all pages that are laid out alike."""
+
+    def check(self, page: Page, place: Place) -> None:
+        """Raise ``CorruptFileError`` if the page's buffers contradict the layout."""
+
+    def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
+        """Read rows of the page; the pieces come out in their order."""
+
+    def direct(self, page: Page) -> DirectPage | None:
+        """Say how rows can be found by arithmetic alone, or None where that is impossible."""
+
+    def state_bytes(self, page: Page) -> int:
+        """Bytes kept in memory for the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Rows one after another from byte ``offset`` of the file, ``row_bytes`` each."""
+
+    offset: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantRow:
+    """All rows are equal to these bytes."""
+
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DirectChunks:
+    """Mini-block chunks without levels: rows behind an 8-byte header, raw or inline-packed.
+
+    The chunk table of the page says where; ``read_table`` loads it.
+    """
+
+    row_bytes: int
+    is_packed: bool
+
+
+DirectPage = RawRows | ConstantRow | DirectChunks

@@ -1,0 +1,86 @@
+"""Variable: byte strings delimited by offsets (file format, section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lance_core.encodings.compression import Compression
+from lance_core.encodings.values import Variable
+from lance_core.kernels.bitpacking import DONE
+from lance_core.kernels.gather import join_bytes, join_offsets, join_values
+from lance_core.kernels.memory import bytes_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.place import Place
+
+NARROW_BITS, WIDE_BITS = 32, 64
+
+
+@dataclass(frozen=True, slots=True)
+class VariableWidth(Compression):
+    """Offsets of 32 or 64 bits, then the bytes."""
+
+    offset_bits: int
+    name: ClassVar[str] = "variable"
+
+    def decode_chunks(
+        self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
+    ) -> Variable:
+        """Join the strings of all chunks; each has its own offsets, from its buffer's start."""
+        blocks = buffers[0]
+        width = self.offset_bits // 8
+        offsets = np.zeros(_room(counts, width, blocks, place) + 1, np.int64)
+        bad = join_offsets(blocks.addresses, blocks.sizes, counts, width, offsets)
+        if bad != DONE:
+            raise place.corrupt("the offsets of a chunk of strings leave its buffer")
+        data = np.empty(int(offsets[-1]), np.uint8)
+        join_values(blocks.addresses, counts, width, offsets, data)
+        return Variable(offsets, data)
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Variable:
+        """Decode one block: header, offsets from 0, bytes."""
+        if blocks.sizes.shape[0] != 1:
+            raise place.unsupported("strings in more than one block")
+        block = bytes_at(int(blocks.addresses[0]), int(blocks.sizes[0]))
+        word = np.dtype(f"<u{self.offset_bits // 8}")
+        header = 2 * word.itemsize
+        count = int(counts[0])
+        if block.shape[0] < header + (count + 1) * word.itemsize:
+            raise place.corrupt(f"a block is too short for {count} strings")
+        bits, start = (int(number) for number in block[:header].view(word))
+        if bits != self.offset_bits:
+            raise place.unsupported("a block of strings in the layout of early 2.1 writers")
+        offsets = block[header : header + (count + 1) * word.itemsize].view(word)
+        checked = offsets.astype(np.int64)
+        end = block.shape[0] - start
+        if start != header + (count + 1) * word.itemsize or _leave(checked, end):
+            raise place.corrupt("the offsets of a block of strings leave the block")
+        data = block[start + int(checked[0]) : start + int(checked[-1])].copy()
+        return Variable(checked - checked[0], data)
+
+    def decode_zipped(self, values: Blocks, place: Place) -> Variable:
+        """Join the values; the lengths before them were already taken off."""
+        offsets = np.zeros(values.sizes.shape[0] + 1, np.int64)
+        np.cumsum(values.sizes, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        join_bytes(values.addresses, values.sizes, data)
+        return Variable(offsets, data)
+
+
+def _room(counts: NDArray[np.int64], width: int, blocks: Blocks, place: Place) -> int:
+    """Return the number of values, once it is sure that their offsets fit into the buffers."""
+    if bool(((counts + 1) * width > blocks.sizes).any()):
+        raise place.corrupt("a chunk is too short for the offsets of its strings")
+    return int(counts.sum())
+
+
+def _leave(offsets: NDArray[np.int64], end: int) -> bool:
+    return int(offsets[0]) < 0 or int(offsets[-1]) > end or bool((np.diff(offsets) < 0).any())

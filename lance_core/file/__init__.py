@@ -1,0 +1,1 @@
+"""One Lance file: container, columns, pages."""

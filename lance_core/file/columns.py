@@ -1,0 +1,63 @@
+"""Which column of a file holds which field (file format, section 2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field as attribute
+from typing import TYPE_CHECKING
+
+from lance_core.file.footer import FileVersion
+from lance_core.ids import ColumnIndex
+from lance_core.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lance_core.ids import FieldId
+    from lance_core.schema.field import LanceField
+    from lance_core.schema.tree import LanceSchema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnTarget:
+    """A field to read, and the columns of one file that hold its parts.
+
+    ``columns`` has an entry for each part that owns a column: in 2.1+ files the leaves, in 2.0
+    files every node.
+    """
+
+    field: LanceField
+    columns: Mapping[FieldId, ColumnIndex]
+    arrow_type: pa.DataType = attribute(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrow_type", arrow_type(self.field))
+
+
+def fields_with_columns(schema: LanceSchema, version: FileVersion) -> list[LanceField]:
+    """Return the fields that own a column, in the order of the columns."""
+    if version is FileVersion.V2_0:
+        return [node for top in schema.fields for node in _every_node(top)]
+    return [node for top in schema.fields for node in _leaves(top)]
+
+
+def column_indices(schema: LanceSchema, version: FileVersion) -> dict[FieldId, ColumnIndex]:
+    """Return the column of each field by the rule for files that no manifest describes."""
+    fields = fields_with_columns(schema, version)
+    return {node.id: ColumnIndex(index) for index, node in enumerate(fields)}
+
+
+def _every_node(node: LanceField) -> Iterator[LanceField]:
+    yield node
+    if not node.owns_column:
+        for child in node.children:
+            yield from _every_node(child)
+
+
+def _leaves(node: LanceField) -> Iterator[LanceField]:
+    if node.owns_column:
+        yield node
+        return
+    for child in node.children:
+        yield from _leaves(child)

@@ -1,0 +1,164 @@
+"""Joining pieces of memory: byte runs, bitmaps and values of variable width."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba.np.numpy_support import carray
+
+from lance_core.kernels.bitpacking import DONE
+from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.memory import bytes_at, pointer_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NARROW_OFFSETS = 4
+
+
+@kernel
+def join_bytes(
+    addresses: NDArray[np.int64], sizes: NDArray[np.int64], out: NDArray[np.uint8]
+) -> None:
+    """Copy ``sizes[i]`` bytes from each address, one run after another, into ``out``."""
+    position = 0
+    for run in range(addresses.shape[0]):
+        size = sizes[run]
+        out[position : position + size] = bytes_at(addresses[run], size)
+        position += size
+
+
+@kernel
+def join_bits(
+    addresses: NDArray[np.int64], counts: NDArray[np.int64], out: NDArray[np.uint8]
+) -> None:
+    """Spread ``counts[i]`` bits from each address, low bits first, over bytes of 0 and 1."""
+    position = 0
+    for run in range(addresses.shape[0]):
+        count = counts[run]
+        bits = bytes_at(addresses[run], (count + 7) // 8)
+        for index in range(count):
+            out[position + index] = (bits[index >> 3] >> (index & 7)) & 1
+        position += count
+
+
+@kernel
+def offset_at(address: int, index: int, width: int) -> int:
+    """Return offset ``index`` of the table of 4 or 8 byte offsets at ``address``."""
+    if width == _NARROW_OFFSETS:
+        return np.int64(carray(pointer_at(address + index * 4), 1, np.uint32)[0])  # type: ignore[return-value]  # a scalar in kernels
+    return carray(pointer_at(address + index * 8), 1, np.int64)[0]  # type: ignore[no-any-return]  # same
+
+
+@kernel
+def join_offsets(
+    addresses: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    out: NDArray[np.int64],
+) -> int:
+    """Check the offset tables of variable-width buffers and join them to one.
+
+    Parameters
+    ----------
+    addresses, sizes, counts
+        Shape ``(n,)``; each buffer holds ``counts[i] + 1`` offsets of ``width`` bytes, relative to
+        its own start, and then the bytes they delimit.
+    width
+        4 or 8.
+    out
+        Shape ``(sum(counts) + 1,)``; offsets into the joined bytes, from 0.
+
+    Returns
+    -------
+    int
+        ``DONE``, or the first buffer with an offset outside it or below the one before.
+    """
+    out[0] = 0
+    position = 0
+    for buffer in range(addresses.shape[0]):
+        count = counts[buffer]
+        table_bytes = (count + 1) * width
+        if table_bytes > sizes[buffer]:
+            return buffer
+        before = offset_at(addresses[buffer], 0, width)
+        if before < table_bytes or before > sizes[buffer]:
+            return buffer
+        for index in range(1, count + 1):
+            offset = offset_at(addresses[buffer], index, width)
+            if offset < before or offset > sizes[buffer]:
+                return buffer
+            out[position + 1] = out[position] + offset - before
+            before = offset
+            position += 1
+    return DONE
+
+
+@kernel
+def join_values(
+    addresses: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    offsets: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Copy the bytes of variable-width buffers whose ``offsets`` came from ``join_offsets``."""
+    position = 0
+    for buffer in range(addresses.shape[0]):
+        start = offsets[position]
+        position += counts[buffer]
+        size = offsets[position] - start
+        address = addresses[buffer] + offset_at(addresses[buffer], 0, width)
+        out[start : start + size] = bytes_at(address, size)
+
+
+@kernel
+def select_values(
+    offsets: NDArray[np.int64],
+    data: NDArray[np.uint8],
+    rows: NDArray[np.int64],
+    new_offsets: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Copy the values ``rows`` of a variable-width column; ``new_offsets`` says whereto."""
+    for index in range(rows.shape[0]):
+        start = offsets[rows[index]]
+        to = new_offsets[index]
+        for byte in range(new_offsets[index + 1] - to):
+            out[to + byte] = data[start + byte]
+
+
+@kernel
+def deinterleave(
+    addresses: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    value_bytes: int,
+    out: NDArray[np.uint8],
+) -> None:
+    """Undo byte stream splitting: byte ``j`` of value ``i`` of a buffer lies at ``j * n + i``.
+
+    ``counts`` holds ``n`` of each buffer; ``out`` has shape ``(sum(counts) * value_bytes,)``.
+    """
+    position = 0
+    for buffer in range(addresses.shape[0]):
+        count = counts[buffer]
+        split = bytes_at(addresses[buffer], count * value_bytes)
+        for byte in range(value_bytes):
+            for index in range(count):
+                out[position + index * value_bytes + byte] = split[byte * count + index]
+        position += count * value_bytes
+
+
+@warmup
+def _warm() -> None:
+    none = np.empty(0, np.int64)
+    one = np.zeros(1, np.int64)
+    data = np.empty(0, np.uint8)
+    join_bytes(none, none, data)
+    join_bits(none, none, data)
+    join_offsets(none, none, none, _NARROW_OFFSETS, one)
+    join_values(none, none, _NARROW_OFFSETS, one, data)
+    select_values(one, data, none, one, data)
+    deinterleave(none, none, _NARROW_OFFSETS, data)

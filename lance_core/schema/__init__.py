@@ -1,0 +1,1 @@
+"""The Lance field tree and its Arrow form."""

@@ -1,0 +1,52 @@
+"""One node of a Lance schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lance_core.ids import FieldId
+
+_PACKED = "lance-encoding:packed"
+_BLOB = "lance-encoding:blob"
+_NO_METADATA: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LanceField:
+    """A column, or a part of a nested one, with its children in order of appearance.
+
+    ``logical_type`` is the format's type string (``int32``, ``fixed_size_list:float:128``, …).
+    """
+
+    id: FieldId
+    name: str
+    logical_type: str
+    nullable: bool
+    metadata: Mapping[str, str] = field(default_factory=lambda: _NO_METADATA)
+    children: tuple[LanceField, ...] = ()
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all children of this struct share one column, row by row."""
+        return self.metadata.get(_PACKED) == "true"
+
+    @property
+    def is_blob(self) -> bool:
+        """Whether the column holds descriptions of values that are kept elsewhere."""
+        return _BLOB in self.metadata
+
+    @property
+    def owns_column(self) -> bool:
+        """Whether a 2.1+ file keeps this field itself, not only its children, in a column."""
+        return len(self.children) == 0 or self.is_packed or self.is_blob
+
+    def walk(self) -> Iterator[LanceField]:
+        """Yield this field and all below it, parents before children."""
+        yield self
+        for child in self.children:
+            yield from child.walk()

@@ -1,0 +1,70 @@
+"""A whole schema: top-level fields and what is looked up in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lance_core.errors import UnknownColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lance_core.ids import FieldId
+    from lance_core.schema.field import LanceField
+
+
+@dataclass(frozen=True, slots=True)
+class LanceSchema:
+    """Top-level fields in order, and the schema's metadata as bytes decoded from UTF-8."""
+
+    fields: tuple[LanceField, ...]
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the top-level fields."""
+        return tuple(top.name for top in self.fields)
+
+    def walk(self) -> Iterator[LanceField]:
+        """Yield every field, parents before children: the order in which a file lists them."""
+        for top in self.fields:
+            yield from top.walk()
+
+    def field(self, path: str) -> LanceField:
+        """Return the field that ``path`` names; parts of nested columns are joined by dots.
+
+        A top-level name that contains dots itself is found first.
+
+        Raises
+        ------
+        UnknownColumnError
+            The schema has no such field.
+        """
+        fields = self.fields
+        for top in fields:
+            if top.name == path:
+                return top
+        found: LanceField | None = None
+        for part in path.split("."):
+            found = next((each for each in fields if each.name == part), None)
+            if found is None:
+                break
+            fields = found.children
+        if found is None:
+            raise UnknownColumnError(path, self.names, where="the schema")
+        return found
+
+    def by_id(self, field_id: FieldId) -> LanceField:
+        """Return the field with this id.
+
+        Raises
+        ------
+        UnknownColumnError
+            The schema has no such field.
+        """
+        for each in self.walk():
+            if each.id == field_id:
+                return each
+        raise UnknownColumnError(f"field id {field_id}", self.names, where="the schema")
