@@ -139,6 +139,11 @@ class ByteCache:
             )
         return cast("list[V]", [found[key] for key in keys])
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Tell whether a key is held; neither a hit nor a use."""
+        with self._lock:
+            return key in self._entries
+
     def touch(self, keys: Iterable[Hashable]) -> None:
         """Mark keys as just used, without counting hits; keys not held are passed over."""
         with self._lock:

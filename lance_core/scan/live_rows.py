@@ -59,6 +59,18 @@ class LiveRows:
             return RowSelection(np.arange(start, end, dtype=np.int64), ((start, end),), None)
         return _select(bitmap_offsets(self._live[start:end]).astype(np.int64))
 
+    def row_offsets(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the offset of each of ``ranks``, shape ``(n,)``, all below ``len(self)``."""
+        if self._live is None:
+            return ranks
+        return np.array([self._live[rank] for rank in ranks.tolist()], np.int64)
+
+    def offsets(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the offset of the live row of each rank, shape ``(n,)``, below ``len(self)``."""
+        if self._live is None:
+            return ranks
+        return bitmap_offsets(self._live)[ranks].astype(np.int64)
+
     def ranks(self, row_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the rank among live rows of each of ``row_offsets``, shape ``(n,)``, any order."""
         if self._live is None:

@@ -1,0 +1,252 @@
+"""The face of the library: a dataset at one version, to search, scan and take from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import InvalidRequestError
+from lance_core.query.deadline import NO_DEADLINE, Deadline
+from lance_core.query.engine import QueryEngine, Request
+from lance_core.query.explain import explain_text
+from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.session import Session
+from lance_core.scan.projection import resolve_projection
+from lance_core.scan.ranks import addresses_of_ranks
+from lance_core.scan.take import take_rows
+from lance_core.schema.arrow import to_arrow_schema
+from lance_core.table.snapshot import Snapshot, VersionInfo, list_versions, open_snapshot
+from lance_core.table.versions import latest_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from lance_core.query.query_result import QueryResult
+
+
+def open_dataset(
+    uri: str,
+    version: int | None = None,
+    *,
+    session: Session | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Dataset:
+    """Open a dataset; reads its manifest and nothing else.
+
+    Parameters
+    ----------
+    uri
+        A local folder, or the URI of a place in an object store (``s3://bucket/x.lance``).
+    version
+        Version to open; None = the latest.
+    session
+        Cache to share with other datasets; None = a new one.
+    storage_options
+        Configuration of the object store; None = from the environment.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        There is no such dataset or version.
+    UnsupportedFeatureError
+        Reading the dataset needs a feature that this release lacks.
+    CorruptFileError
+        The manifest contradicts the format.
+    """
+    session = Session() if session is None else session
+    return Dataset(session, open_snapshot(session.scheduler(uri, storage_options), version))
+
+
+class Dataset:
+    """One immutable version of a dataset; safe to share between threads.
+
+    Made by `open_dataset`.
+    """
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self.session = session
+        self.snapshot = snapshot
+        self._engine = QueryEngine(session, snapshot)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.uri!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset lies."""
+        return self.snapshot.scheduler.store.uri
+
+    @property
+    def version(self) -> int:
+        """Number of the version that is open."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the table."""
+        return to_arrow_schema(self.snapshot.schema)
+
+    def count_rows(self) -> int:
+        """Return the number of live rows."""
+        return self._engine.count_rows()
+
+    def versions(self) -> list[VersionInfo]:
+        """Describe all versions, oldest first; reads every manifest."""
+        return list_versions(self.snapshot.scheduler)
+
+    def latest_version(self) -> int:
+        """Return the number of the newest version, which may be newer than this one."""
+        return latest_version(self.snapshot.scheduler.store)
+
+    def checkout(self, version: int | None = None) -> Dataset:
+        """Open another version of the same dataset; None = the latest."""
+        return Dataset(self.session, open_snapshot(self.snapshot.scheduler, version))
+
+    def search(
+        self,
+        vector: ArrayLike,
+        k: int | None = 10,
+        *,
+        column: str | None = None,
+        columns: Sequence[str] | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        offset: int = 0,
+        use_index: bool = True,
+        fast_search: bool = False,
+        with_row_id: bool = False,
+    ) -> pa.Table:
+        """Find the rows nearest to a vector.
+
+        Parameters
+        ----------
+        vector
+            Shape ``(d,)``, or ``(m, d)`` for several queries at once: the answer then begins with
+            the column ``query_index``.
+        k
+            Rows wanted per query vector; None = all.
+        column
+            Vector column; None = the only one of that dimension.
+        columns
+            Columns of the answer; None = all. ``_distance`` is added.
+        metric
+            ``l2`` (squared), ``cosine`` or ``dot``; None = that of the index, else ``l2``.
+        nprobes
+            Partitions to search per segment; None = chosen by how close the centroids are.
+        minimum_nprobes, maximum_nprobes
+            Bounds for that choice.
+        refine_factor
+            Re-rank ``k * refine_factor`` candidates by exact distance.
+        lower_bound, upper_bound
+            Keep ``lower_bound <= distance < upper_bound``.
+        offset
+            Rows to skip after ranking.
+        use_index
+            False: exact search over all rows.
+        fast_search
+            True: only rows that an index covers.
+        with_row_id
+            Add the column ``_rowid``.
+
+        Returns
+        -------
+        pyarrow.Table
+            Nearest rows first, ties by row id.
+
+        Raises
+        ------
+        InvalidRequestError
+            A parameter is wrong in itself or does not fit the schema.
+        """
+        vectors = _as_vectors(vector)
+        request = VectorQuery(
+            vectors=np.atleast_2d(vectors),
+            k=k,
+            column=column,
+            columns=None if columns is None else tuple(columns),
+            metric=metric,
+            min_probes=nprobes if minimum_nprobes is None else minimum_nprobes,
+            max_probes=nprobes if maximum_nprobes is None else maximum_nprobes,
+            refine_factor=refine_factor,
+            lower_bound=lower_bound,
+            upper_bound=upper_bound,
+            offset=offset,
+            use_index=use_index,
+            fast_search=fast_search,
+            with_row_id=with_row_id,
+            batched=vectors.ndim > 1,
+        )
+        return self.run(request).table
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        with_row_id: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Stream rows in table order; memory is bounded by a batch."""
+        request = ScanQuery(None if columns is None else tuple(columns), limit, offset, with_row_id)
+        return pa.RecordBatchReader.from_batches(
+            self._engine.scan_schema(request), self._engine.scan(request)
+        )
+
+    def take(self, indices: ArrayLike, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read rows by their rank among the live rows, in the order given.
+
+        Parameters
+        ----------
+        indices
+            Shape ``(n,)``: 0 is the first live row; repeats are allowed.
+        columns
+            Columns of the answer; None = all.
+        """
+        ranks = np.asarray(indices, np.int64)
+        files, snapshot = self.session.files, self.snapshot
+        return take_rows(
+            files,
+            snapshot,
+            addresses_of_ranks(files, snapshot, ranks),
+            resolve_projection(snapshot.schema, columns),
+        )
+
+    def run(
+        self,
+        request: Request,
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        resident_only: bool = False,
+    ) -> QueryResult:
+        """Answer a request; see `QueryEngine.run`."""
+        return self._engine.run(request, deadline, resident_only=resident_only)
+
+    def explain(self, request: Request) -> str:
+        """Return what `run` would do, as text."""
+        return explain_text(self._engine.plan(request))
+
+    def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
+        """Run a request and return what was done, as text."""
+        result = self.run(request, deadline)
+        return explain_text(result.plan, result.stats)
+
+
+def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    try:
+        vectors = np.asarray(vector, np.float32)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequestError(f"the query vector is no array of numbers: {error}") from error
+    if vectors.ndim not in {1, 2}:
+        raise InvalidRequestError(
+            f"the query has shape {vectors.shape}; give one vector or a list of vectors"
+        )
+    return vectors

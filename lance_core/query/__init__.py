@@ -1,0 +1,1 @@
+"""What a query is and how it runs: request, plan, execution, explanation."""

@@ -1,0 +1,285 @@
+"""Answering requests at one version: resolve, plan, run, take, and say what was done."""
+
+from __future__ import annotations
+
+import time
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.io.metering import QueryMeter, metered
+from lance_core.query.column_search import ColumnSearch
+from lance_core.query.deadline import NO_DEADLINE, Deadline
+from lance_core.query.plan import Plan, ScanPlan, VectorPlan
+from lance_core.query.planner import plan_vector
+from lance_core.query.query_result import (
+    QueryResult,
+    answer_columns,
+    stored_columns,
+    vector_answer,
+)
+from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.residency import NotResidentError
+from lance_core.query.stats import QueryStats, StopReason
+from lance_core.query.vector_search import VectorSearch
+from lance_core.scan.projection import Projection, resolve_projection
+from lance_core.scan.rows import count_rows, scan_rows
+from lance_core.scan.take import take_rows
+from lance_core.scan.vector_column import vector_dimension
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lance_core.index.candidates import Candidates
+    from lance_core.query.session import Session
+    from lance_core.schema.field import LanceField
+    from lance_core.table.snapshot import Snapshot
+
+Request = VectorQuery | ScanQuery
+
+
+class QueryEngine:
+    """Answers requests on one snapshot; safe to share between threads.
+
+    Parameters
+    ----------
+    session
+        Cache and opened files.
+    snapshot
+        The version to read.
+    """
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._columns: dict[str, ColumnSearch] = {}
+        self._projections: dict[tuple[str, ...], Projection] = {}
+        self._num_rows: int | None = None
+        self._is_mapped = snapshot.scheduler.store.map(snapshot.manifest.path) is not None
+        self._lock = Lock()
+
+    def count_rows(self) -> int:
+        """Return the number of live rows."""
+        if self._num_rows is None:
+            self._num_rows = count_rows(self._session.files, self._snapshot)
+        return self._num_rows
+
+    def run(
+        self,
+        request: Request,
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        resident_only: bool = False,
+    ) -> QueryResult:
+        """Answer a request.
+
+        Parameters
+        ----------
+        request
+            What to answer.
+        deadline
+            Looked at between pieces of work.
+        resident_only
+            Raise ``NotResidentError`` when something has to be read that a later query would find
+            in memory, before much work is done. Rows to return are read from local files all the
+            same.
+
+        Raises
+        ------
+        InvalidRequestError
+            The request does not fit the schema.
+        NotResidentError
+            Only with ``resident_only``.
+        """
+        started = time.perf_counter()
+        with metered() as meter:
+            if isinstance(request, ScanQuery):
+                return self._run_scan(request, meter, started, resident_only=resident_only)
+            return self._run_vector(request, deadline, meter, started, resident_only=resident_only)
+
+    def plan(self, request: Request) -> Plan:
+        """Return what `run` would do; reads segment headers that are not in memory."""
+        if isinstance(request, ScanQuery):
+            return self._plan_scan(request)
+        return self._plan_vector(request, self._column_search(request, resident_only=False))
+
+    def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
+        """Stream the rows of a plain query in batches of bounded size."""
+        return scan_rows(
+            self._session.files,
+            self._snapshot,
+            self._projection(self._plan_scan(request).columns),
+            limit=request.limit,
+            offset=request.offset,
+        )
+
+    def scan_schema(self, request: ScanQuery) -> pa.Schema:
+        """Return the schema of what `scan` yields."""
+        return self._projection(self._plan_scan(request).columns).schema
+
+    def _plan_scan(self, request: ScanQuery) -> ScanPlan:
+        columns = self._snapshot.schema.names if request.columns is None else request.columns
+        projection = resolve_projection(
+            self._snapshot.schema, columns, with_row_id=request.with_row_id
+        )
+        return ScanPlan(
+            columns=tuple(column.name for column in projection.columns),
+            num_fragments=len(self._snapshot.fragments),
+            offset=request.offset,
+            limit=request.limit,
+        )
+
+    def _run_scan(
+        self, request: ScanQuery, meter: QueryMeter, started: float, *, resident_only: bool
+    ) -> QueryResult:
+        if resident_only:
+            raise NotResidentError("a plain query reads what it returns")
+        table = pa.Table.from_batches(self.scan(request), self.scan_schema(request))
+        is_short = request.limit is None or table.num_rows < request.limit
+        stats = QueryStats(
+            version=self._snapshot.version,
+            plan="scan",
+            exact=True,
+            partitions_probed=0,
+            partitions_total=0,
+            rows_scanned_flat=0,
+            rows_refined=0,
+            bytes_read=meter.bytes_read,
+            store_requests=meter.store_requests,
+            cache_hits=meter.cache_hits,
+            cache_misses=meter.cache_misses,
+            stop_reason="no_more_rows" if is_short else "complete",
+            elapsed_ms=_elapsed_ms(started),
+        )
+        return QueryResult(table, stats, self._plan_scan(request))
+
+    def _run_vector(
+        self,
+        request: VectorQuery,
+        deadline: Deadline,
+        meter: QueryMeter,
+        started: float,
+        *,
+        resident_only: bool,
+    ) -> QueryResult:
+        if resident_only and not self._is_mapped:
+            raise NotResidentError("a store that is not mapped may make the query wait")
+        column = self._column_search(request, resident_only=resident_only)
+        plan = self._plan_vector(request, column)
+        projection = self._projection(stored_columns(plan.columns))
+        search = VectorSearch(
+            column,
+            plan,
+            requested_k=plan.k if request.k is None else request.k + request.offset,
+            deadline=deadline,
+            resident_only=resident_only,
+        )
+        found = [search.run(vector) for vector in request.vectors]
+        deadline.check("reading the rows found")
+        table = self._take(found, projection, plan, batched=request.batched)
+        tally = search.tally
+        stats = QueryStats(
+            version=self._snapshot.version,
+            plan="ann" if plan.searches else "exact",
+            exact=plan.is_exact,
+            partitions_probed=tally.partitions_probed,
+            partitions_total=tally.partitions_total,
+            rows_scanned_flat=tally.rows_scanned_flat,
+            rows_refined=tally.rows_refined,
+            bytes_read=meter.bytes_read,
+            store_requests=meter.store_requests,
+            cache_hits=meter.cache_hits,
+            cache_misses=meter.cache_misses,
+            stop_reason=_stop_reason(
+                request, table.num_rows, tally.partitions_probed < tally.partitions_total
+            ),
+            elapsed_ms=_elapsed_ms(started),
+        )
+        return QueryResult(table, stats, plan)
+
+    def _take(
+        self,
+        found: list[Candidates],
+        projection: Projection,
+        plan: VectorPlan,
+        *,
+        batched: bool,
+    ) -> pa.Table:
+        addresses = np.concatenate([each.row_addresses for each in found])
+        rows = take_rows(self._session.files, self._snapshot, addresses, projection)
+        return vector_answer(rows, found, plan.columns, batched=batched)
+
+    def _plan_vector(self, request: VectorQuery, column: ColumnSearch) -> VectorPlan:
+        choice = column.choice(request.metric, use_index=request.use_index)
+        if choice.metric == "cosine":
+            request.require_nonzero_vectors()
+        return plan_vector(
+            request,
+            choice,
+            column=column.vectors.field.name,
+            columns=answer_columns(
+                request.columns, self._snapshot.schema.names, with_row_id=request.with_row_id
+            ),
+            num_rows=self.count_rows(),
+        )
+
+    def _projection(self, columns: tuple[str, ...]) -> Projection:
+        found = self._projections.get(columns)
+        if found is None:
+            found = resolve_projection(self._snapshot.schema, columns)
+            self._projections[columns] = found
+        return found
+
+    def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:
+        dimension = request.vectors.shape[1]
+        field = self._vector_field(request.column, dimension)
+        found = self._columns.get(field.name)
+        if found is None:
+            if resident_only:
+                raise NotResidentError("index headers have to be read")
+            fresh = ColumnSearch(self._session, self._snapshot, field)
+            with self._lock:
+                found = self._columns.setdefault(field.name, fresh)
+        if found.vectors.dimension != dimension:
+            raise TypeMismatchError(
+                f'column "{field.name}" has {found.vectors.dimension} dimensions, the query vector'
+                f" {dimension}; give {found.vectors.dimension} numbers"
+            )
+        return found
+
+    def _vector_field(self, column: str | None, dimension: int) -> LanceField:
+        schema = self._snapshot.schema
+        if column is not None:
+            return schema.field(column)
+        vector_fields = {
+            field.name: field for field in schema.fields if vector_dimension(field) is not None
+        }
+        fitting = [f for f in vector_fields.values() if vector_dimension(f) == dimension]
+        if len(fitting) == 1:
+            return fitting[0]
+        columns = ", ".join(
+            f"{name} ({vector_dimension(field)})" for name, field in vector_fields.items()
+        )
+        if not vector_fields:
+            raise InvalidRequestError("the table has no vector column")
+        if not fitting:
+            raise TypeMismatchError(
+                f"no vector column has {dimension} dimensions as the query vector has; vector"
+                f" columns are: {columns}"
+            )
+        raise InvalidRequestError(
+            f"several vector columns have {dimension} dimensions; name one: {columns}"
+        )
+
+
+def _stop_reason(request: VectorQuery, num_rows: int, is_limited: bool) -> StopReason:
+    if request.k is not None and num_rows >= request.k * len(request.vectors):
+        return "complete"
+    return "probe_limit" if is_limited else "no_more_rows"
+
+
+def _elapsed_ms(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,50 @@
+"""How ranked lists of candidates become one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.index.candidates import Candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+NO_CANDIDATES = Candidates(np.empty(0, np.float32), np.empty(0, np.uint64))
+
+
+def rank(distances: NDArray[np.float32], row_addresses: NDArray[np.uint64]) -> Candidates:
+    """Sort rows by distance, ties by row address; rows with a NaN distance are dropped."""
+    order = np.lexsort((row_addresses, distances))
+    # NaN sorts behind every number, so what is to be dropped stands at the end.
+    order = order[: len(order) - int(np.count_nonzero(np.isnan(distances)))]
+    return Candidates(distances[order], row_addresses[order])
+
+
+def merge(lists: Sequence[Candidates], k: int) -> Candidates:
+    """Merge ranked lists whose distances estimate the same metric; keep the nearest ``k``."""
+    filled = [candidates for candidates in lists if len(candidates) > 0]
+    if not filled:
+        return NO_CANDIDATES
+    if len(filled) == 1:
+        return filled[0].first(k)
+    return rank(
+        np.concatenate([candidates.distances for candidates in filled]),
+        np.concatenate([candidates.row_addresses for candidates in filled]),
+    ).first(k)
+
+
+def within(candidates: Candidates, lower: float | None, upper: float | None) -> Candidates:
+    """Keep rows with ``lower <= distance < upper``; None = no bound on that side."""
+    if lower is None and upper is None:
+        return candidates
+    keep = np.ones(len(candidates), np.bool_)
+    if lower is not None:
+        keep &= candidates.distances >= np.float32(lower)
+    if upper is not None:
+        keep &= candidates.distances < np.float32(upper)
+    return Candidates(candidates.distances[keep], candidates.row_addresses[keep])

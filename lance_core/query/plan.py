@@ -1,0 +1,129 @@
+"""Plan nodes: what a query is going to do, as data that can be shown, compared and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+    from lance_core.query.probes import ProbeBounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentDescription:
+    """What the planner knows of one index segment, without having loaded it.
+
+    ``coverage`` holds the live fragments that the segment answers for. A segment with a ``reason``
+    cannot be used; its fragments are scanned.
+    """
+
+    index_name: str
+    uuid: str
+    kind: str
+    metric: str
+    coverage: BitMap
+    num_partitions: int
+    created_at_ms: int | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedSegment:
+    """A segment that the plan leaves out, and why."""
+
+    index_name: str
+    uuid: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexChoice:
+    """The index that answers a metric, and what it leaves to exact search.
+
+    ``uncovered`` holds the fragments that no used segment answers for.
+    """
+
+    metric: str
+    segments: tuple[SegmentDescription, ...]
+    skipped: tuple[SkippedSegment, ...]
+    uncovered: BitMap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexSearch:
+    """Search one segment for its nearest ``k`` rows by the quantiser's distance."""
+
+    segment: SegmentDescription
+    probes: ProbeBounds
+    k: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatSearch:
+    """Score every live row of some fragments exactly and keep the nearest ``k``."""
+
+    fragments: BitMap
+    k: int
+    reason: str
+
+    @property
+    def key(self) -> bytes:
+        """Name the fragments in cache keys."""
+        return bytes(self.fragments.serialize())
+
+
+@dataclass(frozen=True, slots=True)
+class Rescore:
+    """Replace the distances of the nearest ``candidates`` index rows by exact ones, keep ``k``.
+
+    ``reason`` is ``refine`` when the caller asked for it, and ``mixed`` when exact distances of
+    uncovered fragments are to be compared with them.
+    """
+
+    candidates: int
+    k: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorPlan:
+    """A vector query: index searches, an exact search of the rest, merge, range, columns.
+
+    ``searches`` are merged by distance, their distances replaced by exact ones when ``rescore`` is
+    set, then merged with the rows of ``flat``. Of the merged rows those inside the bounds are kept,
+    ``offset`` rows skipped and ``k`` returned with ``columns``.
+    """
+
+    column: str
+    metric: str
+    searches: tuple[IndexSearch, ...]
+    skipped: tuple[SkippedSegment, ...]
+    flat: FlatSearch | None
+    rescore: Rescore | None
+    lower_bound: float | None
+    upper_bound: float | None
+    offset: int
+    k: int
+    columns: tuple[str, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """True when every distance in the answer is computed from stored vectors."""
+        return self.rescore is not None or all(
+            search.segment.kind == "IVF_FLAT" for search in self.searches
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A plain query: rows in table order."""
+
+    columns: tuple[str, ...]
+    num_fragments: int
+    offset: int
+    limit: int | None
+
+
+Plan = VectorPlan | ScanPlan

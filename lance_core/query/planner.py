@@ -1,0 +1,181 @@
+"""From segment descriptions and a request to a plan: pure, no I/O, microseconds when warm."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from lance_core.query.plan import (
+    FlatSearch,
+    IndexChoice,
+    IndexSearch,
+    Rescore,
+    SegmentDescription,
+    SkippedSegment,
+    VectorPlan,
+)
+from lance_core.query.probes import ProbeBounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance_core.query.request import VectorQuery
+
+DEFAULT_METRIC = "l2"
+
+
+def choose_index(
+    segments: Sequence[SegmentDescription],
+    live: BitMap,
+    *,
+    metric: str | None,
+    use_index: bool = True,
+) -> IndexChoice:
+    """Choose the index whose metric fits, then the best coverage, then the first created.
+
+    Parameters
+    ----------
+    segments
+        All segments of all indices on the column.
+    live
+        Fragments of the version.
+    metric
+        Wanted metric; None = that of the chosen index, without an index ``l2``.
+    use_index
+        False: choose the metric as otherwise, but search nothing by index.
+
+    Notes
+    -----
+    An index is a set of segments of one name. Its fragments that no usable segment answers for are
+    left to exact search, so a segment that cannot be read costs time and never a row.
+    """
+    usable = [s for s in segments if s.reason is None and metric in {None, s.metric}]
+    chosen = _best_index(usable)
+    if chosen:
+        metric = chosen[0].metric
+    elif metric is None:
+        metric = _metric_without_index(segments)
+    if not use_index:
+        chosen = []
+    covered = BitMap.union(BitMap(), *(s.coverage for s in chosen))
+    used = {s.uuid for s in chosen}
+    return IndexChoice(
+        metric=metric,
+        segments=tuple(s for s in chosen if s.coverage),
+        skipped=tuple(
+            SkippedSegment(s.index_name, s.uuid, _why_skipped(s, metric, use_index=use_index))
+            for s in segments
+            if s.uuid not in used
+        ),
+        uncovered=live - covered,
+    )
+
+
+def _best_index(usable: Sequence[SegmentDescription]) -> list[SegmentDescription]:
+    by_index = [
+        list(group)
+        for _, group in groupby(
+            sorted(usable, key=lambda s: (s.index_name, s.metric)),
+            key=lambda s: (s.index_name, s.metric),
+        )
+    ]
+    if not by_index:
+        return []
+
+    def preference(index: list[SegmentDescription]) -> tuple[int, int]:
+        covered = BitMap.union(BitMap(), *(s.coverage for s in index))
+        return -len(covered), min(_created(s) for s in index)
+
+    return min(by_index, key=preference)
+
+
+def _metric_without_index(segments: Sequence[SegmentDescription]) -> str:
+    known = sorted((_created(s), s.metric) for s in segments if s.metric != "")
+    return known[0][1] if known else DEFAULT_METRIC
+
+
+def _created(segment: SegmentDescription) -> int:
+    # Old writers did not record it, so a segment without a time is older than any with one.
+    return 0 if segment.created_at_ms is None else segment.created_at_ms
+
+
+def _why_skipped(segment: SegmentDescription, metric: str, *, use_index: bool) -> str:
+    if segment.reason is not None:
+        return segment.reason
+    if segment.metric != metric:
+        return f"its metric is {segment.metric}, the query's is {metric}"
+    if not use_index:
+        return "the query asks for exact search"
+    return "another index on the column covers more, or was created first"
+
+
+def plan_vector(
+    request: VectorQuery,
+    choice: IndexChoice,
+    *,
+    column: str,
+    columns: tuple[str, ...],
+    num_rows: int,
+) -> VectorPlan:
+    """Plan one vector query.
+
+    Parameters
+    ----------
+    request
+        The query, valid in itself.
+    choice
+        The index for its metric.
+    column, columns
+        Vector column and columns of the answer, resolved against the schema.
+    num_rows
+        Live rows of the version; no step keeps more, whatever ``k`` says.
+    """
+    wanted = num_rows if request.k is None else min(request.offset + request.k, num_rows)
+    factor = 1 if request.refine_factor is None else request.refine_factor
+    candidates = min(wanted * factor, num_rows)
+    probes = ProbeBounds(request.min_probes, request.max_probes)
+    flat = _flat_search(request, choice, wanted)
+    return VectorPlan(
+        column=column,
+        metric=choice.metric,
+        searches=tuple(IndexSearch(s, probes, candidates) for s in choice.segments),
+        skipped=choice.skipped,
+        flat=flat,
+        rescore=_rescore(request, choice, flat, candidates, wanted),
+        lower_bound=request.lower_bound,
+        upper_bound=request.upper_bound,
+        offset=request.offset,
+        k=max(wanted - request.offset, 0),
+        columns=columns,
+    )
+
+
+def _flat_search(request: VectorQuery, choice: IndexChoice, wanted: int) -> FlatSearch | None:
+    if request.fast_search or not choice.uncovered:
+        return None
+    if not request.use_index:
+        reason = "exact search was asked for"
+    elif choice.segments:
+        reason = "no segment of the index covers these fragments"
+    else:
+        reason = "no usable index"
+    return FlatSearch(choice.uncovered, wanted, reason)
+
+
+def _rescore(
+    request: VectorQuery,
+    choice: IndexChoice,
+    flat: FlatSearch | None,
+    candidates: int,
+    wanted: int,
+) -> Rescore | None:
+    if not choice.segments:
+        return None
+    if request.refine_factor is not None:
+        return Rescore(candidates, wanted, "refine")
+    if flat is not None:
+        # Distances of a quantiser and exact ones must not meet in one ranking.
+        return Rescore(wanted, wanted, "mixed")
+    return None

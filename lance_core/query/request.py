@@ -1,0 +1,137 @@
+"""The requests that the query layer answers: validated, immutable values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+METRIC_NAMES = ("l2", "cosine", "dot")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorQuery:
+    """A nearest-neighbour query for one or several query vectors.
+
+    Parameters
+    ----------
+    vectors
+        Shape ``(m, d)``, float32, finite. One answer block per row.
+    k
+        Rows wanted per query vector; None = all rows.
+    column
+        Path of the vector column; None = the only vector column of dimension ``d``.
+    columns
+        Columns of the answer in order; None = all columns of the table.
+    metric
+        ``l2``, ``cosine`` or ``dot``; None = the metric of the index that is used, else ``l2``.
+    min_probes, max_probes
+        Bounds of the number of partitions probed per segment. Both equal: exactly that many. None:
+        no bound on that side, and the number is found by automatic probing.
+    refine_factor
+        Re-rank ``k * refine_factor`` candidates by exact distance; None = do not refine.
+    lower_bound, upper_bound
+        Keep ``lower_bound <= distance < upper_bound``.
+    offset
+        Rows to skip after ranking.
+    use_index
+        False: exact search over all rows.
+    fast_search
+        True: search only rows that an index covers.
+    batched
+        True: the answer begins with the column ``query_index``.
+    """
+
+    vectors: NDArray[np.float32]
+    k: int | None = 10
+    column: str | None = None
+    columns: tuple[str, ...] | None = None
+    metric: str | None = None
+    min_probes: int | None = None
+    max_probes: int | None = None
+    refine_factor: int | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    offset: int = 0
+    use_index: bool = True
+    fast_search: bool = False
+    with_row_id: bool = False
+    batched: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_vectors()
+        self._check_metric()
+        self._check_probes()
+        _check_minimum("k", self.k, 1)
+        _check_minimum("refine_factor", self.refine_factor, 1)
+        _check_minimum("offset", self.offset, 0)
+        for name in ("lower_bound", "upper_bound"):
+            bound: float | None = getattr(self, name)
+            if bound is not None and np.isnan(bound):
+                raise InvalidRequestError(f"{name} is NaN; give a number or leave it out")
+
+    def _check_vectors(self) -> None:
+        if self.vectors.ndim != 2 or self.vectors.size == 0:  # noqa: PLR2004
+            raise InvalidRequestError(
+                f"query vectors have shape {self.vectors.shape}; give one or more vectors of equal"
+                " length, at least one number each"
+            )
+        if not np.isfinite(self.vectors).all():
+            raise InvalidRequestError("the query vector holds NaN or infinity; all must be finite")
+
+    def _check_metric(self) -> None:
+        if self.metric == "hamming":
+            raise UnsupportedFeatureError("metric hamming is not supported yet")
+        if self.metric is not None and self.metric not in METRIC_NAMES:
+            known = ", ".join(METRIC_NAMES)
+            raise InvalidRequestError(f'unknown metric "{self.metric}"; use one of: {known}')
+        if self.metric == "cosine":
+            self.require_nonzero_vectors()
+
+    def require_nonzero_vectors(self) -> None:
+        """Refuse zero vectors, whose cosine distance to anything is undefined."""
+        if not self.vectors.any(axis=1).all():
+            raise InvalidRequestError(
+                "a zero query vector has no direction, so it has no cosine distance; give a vector"
+                " with at least one number other than 0"
+            )
+
+    def _check_probes(self) -> None:
+        _check_minimum("minimum_nprobes", self.min_probes, 1)
+        _check_minimum("maximum_nprobes", self.max_probes, 1)
+        if (
+            self.min_probes is not None
+            and self.max_probes is not None
+            and self.min_probes > self.max_probes
+        ):
+            raise InvalidRequestError(
+                f"minimum_nprobes {self.min_probes} is above maximum_nprobes {self.max_probes}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanQuery:
+    """A plain query: rows in table order.
+
+    ``columns`` None = all columns; ``limit`` None = all rows.
+    """
+
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    offset: int = 0
+    with_row_id: bool = False
+
+    def __post_init__(self) -> None:
+        _check_minimum("limit", self.limit, 0)
+        _check_minimum("offset", self.offset, 0)
+
+
+def _check_minimum(name: str, value: int | None, minimum: int) -> None:
+    if value is not None and value < minimum:
+        raise InvalidRequestError(f"{name} is {value}; it must be at least {minimum}")

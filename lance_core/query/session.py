@@ -1,0 +1,57 @@
+"""What datasets share: the byte cache and the limit of requests under way."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from lance_core.cache.byte_cache import ByteCache
+from lance_core.io.open import open_store
+from lance_core.io.scheduler import RangeScheduler
+from lance_core.table.files import TableFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lance_core.cache.byte_cache import CacheStats
+    from lance_core.io.store import ObjectStore
+
+DEFAULT_CACHE_BYTES = 2 << 30
+DEFAULT_CONCURRENCY = 16
+
+
+class Session:
+    """A cache with a byte budget that any number of datasets use together.
+
+    Parameters
+    ----------
+    cache_bytes
+        Bytes of decoded metadata, index partitions and vectors kept in memory.
+    max_concurrency
+        Requests to object stores under way at one time; local files need none.
+    """
+
+    def __init__(
+        self,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        max_concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> None:
+        self.cache = ByteCache(cache_bytes)
+        self.files = TableFiles(self.cache)
+        # Its threads start when a remote store is first read.
+        self._pool = ThreadPoolExecutor(max_concurrency, "lance-serve-read")
+
+    @property
+    def cache_stats(self) -> CacheStats:
+        """Sizes and counters of the cache."""
+        return self.cache.stats
+
+    def scheduler(
+        self, uri: str, storage_options: Mapping[str, str] | None = None
+    ) -> RangeScheduler:
+        """Return the means to read below ``uri``."""
+        return self.scheduler_for(open_store(uri, storage_options))
+
+    def scheduler_for(self, store: ObjectStore) -> RangeScheduler:
+        """Return the means to read from a store that the caller made."""
+        return RangeScheduler(store, pool=self._pool)

@@ -1,0 +1,39 @@
+"""What a query did: the facts that every answer carries."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+PlanKind = Literal["ann", "exact", "scan"]
+StopReason = Literal["complete", "probe_limit", "no_more_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStats:
+    """Facts of one query run.
+
+    ``exact`` is True when every distance in the answer was computed from the stored vectors and
+    False when some come from a quantiser. ``stop_reason`` says why the answer ends: ``complete``
+    (as many rows as asked for), ``probe_limit`` (fewer, and partitions were left unprobed) or
+    ``no_more_rows``. Counts are summed over query vectors and segments; bytes and requests are
+    those that the object store delivered during the run.
+    """
+
+    version: int
+    plan: PlanKind
+    exact: bool
+    partitions_probed: int
+    partitions_total: int
+    rows_scanned_flat: int
+    rows_refined: int
+    bytes_read: int
+    store_requests: int
+    cache_hits: int
+    cache_misses: int
+    stop_reason: StopReason
+    elapsed_ms: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the members under their own names."""
+        return asdict(self)

@@ -1,0 +1,285 @@
+"""The vectors of a column as search kernels see them: runs of contiguous float32 rows in memory.
+
+A fragment whose vectors lie raw in a local file is mapped and costs no memory of its own; any other
+is decoded once and kept in the byte cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.row_address import fragment_of, offset_of
+from lance_core.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.cache.byte_cache import ByteCache
+    from lance_core.ids import FragmentId
+    from lance_core.schema.field import LanceField
+    from lance_core.table.files import TableFiles
+    from lance_core.table.fragment import Fragment
+    from lance_core.table.snapshot import Snapshot
+
+_FLOAT32_BYTES = 4
+_SEARCHABLE = (pa.float16(), pa.float32(), pa.float64())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorRuns:
+    """All vectors of one fragment, in runs of rows that follow each other in memory.
+
+    Parameters
+    ----------
+    addresses
+        Shape ``(r,)``, int64: memory address of the first vector of each run.
+    first_offsets, num_rows
+        Shape ``(r,)``, int64: row offset of that vector, rows of the run. Runs ascend and leave no
+        gaps.
+    is_valid
+        Shape ``(physical rows,)``; None = every row has a vector. Rows without one hold zeros.
+    owners
+        What keeps the memory alive. For a mapped file the mapping as the store handed it out.
+    mapped_path
+        The file that is mapped; None for decoded vectors.
+    nbytes
+        Memory held beside mapped files.
+    """
+
+    addresses: NDArray[np.int64]
+    first_offsets: NDArray[np.int64]
+    num_rows: NDArray[np.int64]
+    is_valid: NDArray[np.bool_] | None
+    owners: tuple[object, ...]
+    mapped_path: str | None
+    nbytes: int
+
+
+def vector_dimension(field: LanceField) -> int | None:
+    """Return the dimension of a vector column, None when the field is no vector column."""
+    column_type = arrow_type(field)
+    if not pa.types.is_fixed_size_list(column_type):
+        return None
+    if not _is_numeric(column_type.value_type):
+        return None
+    dimension: int = column_type.list_size
+    return dimension
+
+
+def _is_numeric(value_type: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(value_type) or pa.types.is_integer(value_type))
+
+
+class VectorColumn:
+    """Vectors of one column at one version.
+
+    Raises ``UnsupportedFeatureError`` for columns whose elements are no floats.
+    """
+
+    def __init__(
+        self, files: TableFiles, cache: ByteCache, snapshot: Snapshot, field: LanceField
+    ) -> None:
+        column_type = arrow_type(field)
+        dimension = vector_dimension(field)
+        if dimension is None or column_type.value_type not in _SEARCHABLE:
+            raise UnsupportedFeatureError(
+                f'column "{field.name}" has type {column_type}; vector search needs a fixed size'
+                " list of float16, float32 or float64"
+            )
+        self.field = field
+        self.dimension = dimension
+        self.row_bytes = dimension * _FLOAT32_BYTES
+        self._is_float32 = column_type.value_type == pa.float32()
+        self._files = files
+        self._cache = cache
+        self._snapshot = snapshot
+        self._fragments = snapshot.fragments_by_id
+        self._mapped = _MappedRuns(dimension)
+        self._lock = threading.Lock()
+
+    def runs(self, fragment_id: FragmentId) -> VectorRuns:
+        """Return the vectors of a fragment, mapping or reading them on first use."""
+        fragment = self._fragments[fragment_id]
+        runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
+        if runs.mapped_path is not None and not self._is_current(runs):
+            # The file was replaced: what is mapped now is not what was mapped then.
+            self._cache.discard([self._key(fragment)])
+            runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
+        return runs
+
+    def is_resident(self, fragment_ids: Iterable[FragmentId]) -> bool:
+        """Tell whether the vectors of these fragments are in memory or mapped."""
+        return all(self._key(self._fragments[i]) in self._cache for i in fragment_ids)
+
+    def pointers(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+        """Return the memory address of each row's vector, None when not all are mapped.
+
+        Parameters
+        ----------
+        row_addresses
+            Shape ``(n,)``: live rows of this version.
+        """
+        fragments = fragment_of(row_addresses)
+        mapped = self._mapped_runs(np.unique(fragments).tolist())
+        return None if mapped is None else mapped.pointers(fragments, offset_of(row_addresses))
+
+    def _mapped_runs(self, wanted: Sequence[FragmentId]) -> _MappedRuns | None:
+        """Return a table that holds the runs of these fragments, None when one cannot be mapped.
+
+        Every file is looked up in the store at each use, which checks that it is still whole.
+        """
+        mapped = self._mapped
+        fresh: dict[int, VectorRuns] = {}
+        for fragment_id in wanted:
+            held = mapped.runs.get(fragment_id)
+            if held is None or not self._is_current(held):
+                runs = self._map(self._fragments[fragment_id])
+                if runs is None:
+                    return None
+                fresh[fragment_id] = runs
+        if fresh:
+            with self._lock:
+                mapped = _MappedRuns(self.dimension, {**self._mapped.runs, **fresh})
+                self._mapped = mapped
+        return mapped
+
+    def _is_current(self, runs: VectorRuns) -> bool:
+        path = runs.mapped_path
+        return path is not None and self._snapshot.scheduler.store.map(path) is runs.owners[0]
+
+    def _key(self, fragment: Fragment) -> Hashable:
+        """Name the column in its file, which many versions share."""
+        field_id = self.field.id
+        store = self._snapshot.scheduler.store.uri
+        for data_file in fragment.data_files:
+            if field_id in data_file.columns:
+                return ("vectors", store, data_file.location, data_file.columns[field_id])
+        return ("vectors", store, fragment.physical_rows, self.dimension)
+
+    def _load(self, fragment: Fragment) -> VectorRuns:
+        mapped = self._map(fragment)
+        return self._decode(fragment) if mapped is None else mapped
+
+    def _map(self, fragment: Fragment) -> VectorRuns | None:
+        """Map the column's pages where they lie raw, whole and aligned in a local file."""
+        stored = self._files.columns(self._snapshot, fragment, [self.field])
+        if not stored or not self._is_float32:
+            return None
+        reader = stored[0].reader
+        column = stored[0].targets[0].columns[self.field.id]
+        pages = reader.fixed_width_pages(column)
+        mapping = self._snapshot.scheduler.store.map(reader.path)
+        if pages is None or mapping is None:
+            return None
+        base = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+        addresses = np.array([base + page.offset for page in pages], np.int64)
+        if (addresses % _FLOAT32_BYTES != 0).any():
+            return None
+        num_rows = np.array([page.num_rows for page in pages], np.int64)
+        self._check_rows(fragment, reader.path, int(num_rows.sum()))
+        return VectorRuns(
+            addresses=addresses,
+            first_offsets=np.array([page.first_row for page in pages], np.int64),
+            num_rows=num_rows,
+            is_valid=None,
+            owners=(mapping,),
+            mapped_path=reader.path,
+            nbytes=3 * num_rows.nbytes,
+        )
+
+    def _decode(self, fragment: Fragment) -> VectorRuns:
+        vectors, is_valid = self._read(fragment)
+        return VectorRuns(
+            addresses=np.array([vectors.__array_interface__["data"][0]], np.int64),
+            first_offsets=np.zeros(1, np.int64),
+            num_rows=np.array([len(vectors)], np.int64),
+            is_valid=is_valid,
+            owners=(vectors,),
+            mapped_path=None,
+            nbytes=vectors.nbytes + (0 if is_valid is None else is_valid.nbytes),
+        )
+
+    def _read(self, fragment: Fragment) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+        stored = self._files.columns(self._snapshot, fragment, [self.field])
+        rows = fragment.physical_rows
+        if not stored:  # added to the schema after this fragment was written
+            return np.zeros((rows, self.dimension), np.float32), np.zeros(rows, np.bool_)
+        reader, targets = stored[0].reader, stored[0].targets
+        (array,) = reader.read(targets, [(0, rows)])
+        self._check_rows(fragment, reader.path, len(array))
+        return as_vectors(array, self.dimension)
+
+    def _check_rows(self, fragment: Fragment, path: str, found: int) -> None:
+        if found != fragment.physical_rows:
+            raise CorruptFileError(
+                path,
+                f'column "{self.field.name}" has {found} rows, fragment {fragment.id} has'
+                f" {fragment.physical_rows}",
+            )
+
+
+class _MappedRuns:
+    """Runs of all mapped fragments in one ascending table; never changed once made."""
+
+    def __init__(self, dimension: int, runs: dict[int, VectorRuns] | None = None) -> None:
+        self.runs = {} if runs is None else runs
+        self._dimension = dimension
+        self._row_bytes = dimension * _FLOAT32_BYTES
+        ordered = sorted(self.runs.items())
+        fragments = [np.full(len(r.addresses), f, np.uint64) for f, r in ordered]
+        first_offsets = [r.first_offsets for _, r in ordered]
+        self._first = (
+            (np.concatenate(fragments) << np.uint64(32))
+            | np.concatenate(first_offsets).astype(np.uint64)
+            if ordered
+            else np.empty(0, np.uint64)
+        )
+        self._addresses = (
+            np.concatenate([r.addresses for _, r in ordered]) if ordered else np.empty(0, np.int64)
+        )
+
+    def pointers(
+        self, fragments: NDArray[np.uint32], offsets: NDArray[np.uint32]
+    ) -> NDArray[np.int64]:
+        rows = (fragments.astype(np.uint64) << np.uint64(32)) | offsets
+        run = np.searchsorted(self._first, rows, side="right") - 1
+        within = (rows - self._first[run]).astype(np.int64)
+        return self._addresses[run] + within * self._row_bytes
+
+
+def as_vectors(
+    array: pa.Array, dimension: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+    """Return a fixed size list array as vectors.
+
+    Parameters
+    ----------
+    array
+        Fixed size lists of floats, ``n`` rows.
+    dimension
+        Length of each list.
+
+    Returns
+    -------
+    vectors
+        Shape ``(n, dimension)``, float32, C-contiguous. Null elements are NaN, null rows zero.
+    is_valid
+        Shape ``(n,)``; None when no row is null.
+    """
+    is_valid = None
+    if array.null_count > 0:
+        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+    items = array.values.slice(array.offset * dimension, len(array) * dimension)
+    values = items.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    vectors = np.ascontiguousarray(values.reshape(len(array), dimension))
+    if is_valid is not None:
+        vectors = np.where(is_valid[:, None], vectors, np.float32(0))
+    return vectors, is_valid
