@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from lance_core.errors import CorruptFileError, ObjectNotFoundError
-from lance_core.schema.arrow import arrow_type
+from lance_core.scan.struct_parts import Part, join_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.schema.field import LanceField
@@ -50,17 +49,19 @@ class StoredRows:
     def _gather(
         self, num_rows: int, read: Callable[[StoredColumns], Sequence[pa.Array]]
     ) -> list[pa.Array]:
-        arrays: list[pa.Array | None] = [None] * len(self._fields)
-        for part in self._columns:
+        parts: list[list[Part]] = [[] for _ in self._fields]
+        for stored in self._columns:
             try:
-                found = read(part)
+                arrays = read(stored)
             except ObjectNotFoundError as error:  # it was there when it was opened
-                raise CorruptFileError(part.reader.path, "vanished while it was read") from error
-            for position, array in zip(part.positions, found, strict=True):
-                arrays[position] = array
+                raise CorruptFileError(stored.reader.path, "vanished while it was read") from error
+            for position, target, array in zip(
+                stored.positions, stored.targets, arrays, strict=True
+            ):
+                parts[position].append(Part(target.field, array))
         return [
-            pa.nulls(num_rows, arrow_type(field)) if array is None else array
-            for field, array in zip(self._fields, arrays, strict=True)
+            join_parts(field, held, num_rows)
+            for field, held in zip(self._fields, parts, strict=True)
         ]
 
 

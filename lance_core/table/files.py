@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
-from lance_core.file.reader import ColumnTarget, LanceFileReader
+from lance_core.file.columns import ColumnTarget
+from lance_core.file.reader import LanceFileReader
 from lance_core.table.deletion import read_deleted_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from lance_core.cache.byte_cache import ByteCache
+    from lance_core.ids import ColumnIndex, FieldId
     from lance_core.schema.field import LanceField
     from lance_core.table.fragment import DataFile, Fragment
     from lance_core.table.snapshot import Snapshot
@@ -110,31 +112,23 @@ class TableFiles:
         Returns
         -------
         list[StoredColumns]
-            One entry per file. A field in no entry is stored nowhere and reads as null.
+            One entry per file. A field in no entry is stored nowhere and reads as null; a nested
+            one may be in several, each with the children that its file holds.
 
         Raises
         ------
         CorruptFileError
             A file is missing, or has another number of rows than the fragment.
         UnsupportedFeatureError
-            The parts of one nested field lie in several files.
+            A file is a legacy 0.1 file, or lies below another base path.
         """
         found: list[StoredColumns] = []
-        taken: set[int] = set()
         for data_file in fragment.data_files:
             targets = _targets(data_file, fields)
-            if not targets:
-                continue
-            twice = taken & targets.keys()
-            if twice:
-                name = fields[min(twice)].name
-                raise UnsupportedFeatureError(
-                    f"column {name}: its parts lie in several files of fragment {fragment.id}"
-                )
-            taken |= targets.keys()
-            reader = self.reader(snapshot, data_file)
-            _check_num_rows(reader, fragment)
-            found.append(StoredColumns(reader, tuple(targets.values()), tuple(targets)))
+            if targets:
+                reader = self.reader(snapshot, data_file)
+                _check_num_rows(reader, fragment)
+                found.append(StoredColumns(reader, tuple(targets.values()), tuple(targets)))
         return found
 
 
@@ -153,13 +147,23 @@ def _targets(data_file: DataFile, fields: Sequence[LanceField]) -> dict[int, Col
     columns = data_file.columns
     targets: dict[int, ColumnTarget] = {}
     for position, field in enumerate(fields):
-        if not field.children:
-            held = {field.id: columns[field.id]} if field.id in columns else None
-        else:
-            held = {each.id: columns[each.id] for each in field.walk() if each.id in columns}
-        if held:
-            targets[position] = ColumnTarget(field, held)
+        held = _held_part(field, columns)
+        if held is not None:
+            mapped = {each.id: columns[each.id] for each in held.walk() if each.id in columns}
+            targets[position] = ColumnTarget(held, mapped)
     return targets
+
+
+def _held_part(field: LanceField, columns: Mapping[FieldId, ColumnIndex]) -> LanceField | None:
+    """Return ``field`` without the children that have no column, None if nothing is left."""
+    if field.owns_column:
+        return field if field.id in columns else None
+    parts = [_held_part(child, columns) for child in field.children]
+    children = tuple(part for part in parts if part is not None)
+    if not children:
+        return None
+    is_whole = all(part is child for part, child in zip(parts, field.children, strict=True))
+    return field if is_whole else replace(field, children=children)
 
 
 def _open(snapshot: Snapshot, data_file: DataFile, path: str) -> LanceFileReader:

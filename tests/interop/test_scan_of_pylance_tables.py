@@ -11,7 +11,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError, InvalidRequestError, UnsupportedFeatureError
 from lance_core.row_address import pack_row_addresses
-from lance_core.scan.rows import count_rows, scan_rows
+from lance_core.scan.rows import addresses_of_ranks, count_rows, scan_rows
 from lance_core.scan.take import take_rows
 from tests.manifest_bytes import manifest_file
 from tests.opened_table import OpenedTable, open_counted, open_table
@@ -115,6 +115,19 @@ def test_taking_nothing_gives_an_empty_table(deleted: OpenedTable) -> None:
     table = deleted.take(np.empty(0, np.uint64), ["id"])
     assert table.num_rows == 0
     assert table.schema == pa.schema([("id", pa.int64())])
+
+
+def test_a_rank_names_the_row_in_that_place_of_a_scan(deleted: OpenedTable) -> None:
+    ranks = np.array([85, 0, 26, 25, 0, 3], np.int64)
+    found = addresses_of_ranks(deleted.files, deleted.snapshot, ranks)
+    whole = deleted.scan(["_rowaddr"])["_rowaddr"].combine_chunks().to_numpy()
+    np.testing.assert_array_equal(found, whole[ranks])
+
+
+@pytest.mark.parametrize("rank", [-1, 86])
+def test_a_rank_outside_the_table_is_refused(deleted: OpenedTable, rank: int) -> None:
+    with pytest.raises(InvalidRequestError, match=f"row {rank} is asked for, the table has 86"):
+        addresses_of_ranks(deleted.files, deleted.snapshot, np.array([0, rank], np.int64))
 
 
 @pytest.mark.parametrize("row", [(9, 0), (0, 30), (3, 10)])

@@ -61,3 +61,10 @@ def test_ranks_are_the_inverse_of_selecting(deleted: set[int]) -> None:
     live = LiveRows(SIZE, BitMap(deleted))
     offsets = live.select(0, SIZE).row_offsets
     np.testing.assert_array_equal(live.ranks(offsets), np.arange(len(live)))
+
+
+@given(deletions)
+def test_the_offset_of_a_rank_is_the_live_row_in_that_place(deleted: set[int]) -> None:
+    live = LiveRows(SIZE, BitMap(deleted))
+    ranks = np.arange(len(live))[::-3]
+    assert live.row_offsets(ranks).tolist() == live_offsets(deleted)[::-3]
