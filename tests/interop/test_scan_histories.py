@@ -150,3 +150,26 @@ def test_a_column_that_only_new_fragments_have_is_null_in_the_old_ones(tmp_path:
         {"id": 9, "later": None},
         {"id": 10, "later": "x"},
     ]
+
+
+def test_a_struct_whose_parts_lie_in_two_files_reads_as_pylance_reads_it(tmp_path: Path) -> None:
+    xs = pa.array([{"x": i} if i % 3 else None for i in range(12)], pa.struct([("x", pa.int64())]))
+    table = pa.table({"id": np.arange(12), "st": xs})
+    dataset = lance.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=5)
+    kind = pa.struct([("z", pa.int64())])
+
+    @lance.batch_udf(output_schema=pa.schema([pa.field("st", kind)]))
+    def add_z(batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = [{"z": i} if i % 2 else None for i in batch["id"].to_pylist()]
+        return pa.record_batch({"st": pa.array(values, kind)})
+
+    dataset.add_columns(add_z, read_columns=["id"])
+    dataset.delete("id = 7")
+    ours = open_table(tmp_path / "t.lance")
+    assert ours.scan().equals(dataset.to_table())
+    assert ours.scan(["st.z", "st.x"]).equals(dataset.to_table(columns=["st.z", "st.x"]))
+    rows = pack_row_addresses(np.array([2, 0], np.uint32), np.array([1, 3], np.uint32))
+    assert ours.take(rows, ["st"])["st"].to_pylist() == [
+        {"x": 11, "z": 11},
+        {"x": None, "z": 3},
+    ]
