@@ -1,0 +1,58 @@
+"""Request bodies: JSON objects, checked by a model, with nothing ignored that would matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from lance_core.errors import InvalidRequestError
+from service.api.not_yet import require_no_later_feature
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def load_object(body: bytes) -> dict[str, object]:
+    """Return a JSON object; an empty body is an empty object.
+
+    Raises
+    ------
+    InvalidRequestError
+        The body is no JSON, or no object. NaN, infinities and numbers beyond float64 are no JSON.
+    UnsupportedFeatureError
+        The object asks for a feature of a later release.
+    """
+    if body == b"":
+        return {}
+    try:
+        loaded = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(f"the body is no valid JSON: {error}") from error
+    if not isinstance(loaded, dict):
+        raise InvalidRequestError("the body must be a JSON object")
+    require_no_later_feature(loaded)
+    return loaded
+
+
+def check(model: type[M], members: Mapping[str, object]) -> M:
+    """Return the members as a model, or raise ``InvalidRequestError`` naming the first mistake."""
+    try:
+        return model.model_validate(members)
+    except ValidationError as error:
+        raise InvalidRequestError(_first_mistake(error)) from error
+
+
+def _first_mistake(error: ValidationError) -> str:
+    mistake = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in mistake["loc"])
+    return f"{place}: {mistake['msg']}, not {_shorten(mistake['input'])}"
+
+
+def _shorten(given: object) -> str:
+    text = repr(given)
+    longest = 80
+    return text if len(text) <= longest else text[:longest] + "..."

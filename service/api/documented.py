@@ -1,0 +1,118 @@
+"""OpenAPI for routes that read their bodies themselves.
+
+The hot routes take the raw request: letting the framework build models of every number in a vector
+costs more than the search. What it would have documented is said here instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic.json_schema import models_json_schema
+
+from service.api.models import answers, requests
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_REFERENCE = "#/components/schemas/{model}"
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "Namespace parts and table name joined by the delimiter; `$` = the root.",
+}
+_PROBLEM = {
+    "description": "An error; `code` is the Lance Namespace error code.",
+    "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="ProblemBody")}}},
+}
+_BODIES: tuple[type[BaseModel], ...] = (
+    requests.IdBody,
+    requests.VersionedBody,
+    requests.DescribeBody,
+    requests.QueryBody,
+    requests.ExplainBody,
+)
+_ANSWERS: tuple[type[BaseModel], ...] = (
+    answers.Tables,
+    answers.Namespaces,
+    answers.NamespaceDescription,
+    answers.TableDescription,
+    answers.Versions,
+    answers.Rows,
+    answers.Stats,
+    answers.ProblemBody,
+    answers.Health,
+    answers.Readiness,
+)
+
+
+def documented(
+    *,
+    answer: type[BaseModel] | dict[str, Any] | None = None,
+    body: type[BaseModel] | None = None,
+    parameters: type[BaseModel] | None = None,
+    has_id: bool = True,
+) -> dict[str, Any]:
+    """Return the ``openapi_extra`` of a route.
+
+    Parameters
+    ----------
+    answer
+        Model of the 200 answer, or its ``content`` object; None = no body.
+    body, parameters
+        Models of the JSON body, which may be left out, and of the query parameters.
+    has_id
+        Whether the path holds an identifier.
+    """
+    extra: dict[str, Any] = {"responses": {"200": _success(answer), "default": _PROBLEM}}
+    extra["parameters"] = ([_ID] if has_id else []) + (
+        [] if parameters is None else _query_parameters(parameters)
+    )
+    if body is not None:
+        content = {"application/json": {"schema": _reference(body)}}
+        extra["requestBody"] = {"required": False, "content": content}
+    return extra
+
+
+def build_openapi(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the models that routes refer to, and without invented answers."""
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in (*_BODIES, *_ANSWERS)], ref_template=_REFERENCE
+    )
+    components = plain.setdefault("components", {})
+    components["schemas"] = {**components.get("schemas", {}), **definitions["$defs"]}
+    components["securitySchemes"] = {
+        "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+        "bearer": {"type": "http", "scheme": "bearer"},
+    }
+    plain["security"] = [{}, {"key": []}, {"bearer": []}]
+    return plain
+
+
+def _success(answer: type[BaseModel] | dict[str, Any] | None) -> dict[str, Any]:
+    if answer is None:
+        return {"description": "Done."}
+    if isinstance(answer, dict):
+        return {"description": "The answer.", "content": answer}
+    content = {"application/json": {"schema": _reference(answer)}}
+    return {"description": "The answer.", "content": content}
+
+
+def _reference(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(model=model.__name__)}
+
+
+def _query_parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
+    properties = model.model_json_schema()["properties"]
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "schema": {k: v for k, v in schema.items() if k not in {"title", "description"}},
+            "description": schema.get("description", ""),
+        }
+        for name, schema in properties.items()
+    ]

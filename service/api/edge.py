@@ -1,0 +1,139 @@
+"""The outermost layer: what happens to every request, whatever its path.
+
+Request id, dialect, key, body limit, common headers, error answers and the log line. A plain ASGI
+class: it costs microseconds where a framework's middleware costs a task per request.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from uuid import uuid4
+
+from lance_core.errors import CancelledByClientError
+from service.api.body_limit import BoundedBody, discard_body, require_small_body
+from service.api.errors import BodyTooLargeError
+from service.api.exchange import Dialect, Exchange, attach
+from service.api.problems import CLIENT_CLOSED_REQUEST, to_problem
+from service.telemetry.request_log import RequestRecord
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from service.api.access import KeyCheck
+    from service.api.problems import Problem
+
+FEATURE_LEVEL = b"0.3.0"
+"""What LanceDB's clients switch features on by: three numbers, else they fail."""
+
+_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+class Edge:
+    """Wraps the application; all errors end here."""
+
+    def __init__(self, app: ASGIApp, keys: KeyCheck, max_body_bytes: int) -> None:
+        self._app = app
+        self._keys = keys
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _begin(scope)
+        sender = _Sender(send, exchange)
+        try:
+            await self._run(scope, receive, sender, exchange)
+        finally:
+            exchange.record.write()
+
+    async def _run(
+        self, scope: Scope, receive: Receive, sender: _Sender, exchange: Exchange
+    ) -> None:
+        try:
+            self._keys.require(scope["path"], exchange.headers)
+            require_small_body(exchange.headers, self._max_body_bytes)
+            body = BoundedBody(receive, self._max_body_bytes)
+            await self._app(scope, body.receive, sender.send)
+        except CancelledByClientError as error:
+            exchange.record.error = error
+            exchange.record.status = CLIENT_CLOSED_REQUEST
+        except Exception as error:
+            exchange.record.error = error
+            if sender.has_started:
+                # The server closes the connection without an end marker: the answer is visibly
+                # incomplete, which is all that can be told after the first byte.
+                raise
+            await sender.answer(to_problem(error))
+            if isinstance(error, BodyTooLargeError):
+                await discard_body(receive)
+            await sender.finish()
+
+
+class _Sender:
+    """Sends the answer, with the headers that every answer carries."""
+
+    def __init__(self, send: Send, exchange: Exchange) -> None:
+        self._send = send
+        self._exchange = exchange
+        self.has_started = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on; the first one gets the common headers."""
+        if message["type"] == "http.response.start":
+            self.has_started = True
+            self._exchange.record.status = message["status"]
+            message["headers"] = [
+                *message["headers"],
+                (b"phalanx-version", FEATURE_LEVEL),
+                (b"x-request-id", self._exchange.request_id.encode()),
+            ]
+        await self._send(message)
+
+    async def answer(self, problem: Problem) -> None:
+        """Send an error answer whole; the connection stays open until ``finish``."""
+        self._exchange.record.code = problem.code
+        body = problem.body(self._exchange.request_id)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *problem.headers,
+        ]
+        await self.send(
+            {"type": "http.response.start", "status": problem.status, "headers": headers}
+        )
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def finish(self) -> None:
+        """End the answer."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _begin(scope: Scope) -> Exchange:
+    """Read what the edge needs, and put the undecoded path without its slash in its place.
+
+    Routes then match raw segments: an encoded slash in a name separates nothing, and both forms of
+    a path reach one route without a redirect (an upload could not follow one).
+    """
+    headers = dict(scope["headers"])
+    raw_path: bytes | None = scope.get("raw_path")
+    path = quote(scope["path"]) if raw_path is None else raw_path.decode("latin-1")
+    dialect = Dialect.NAMESPACE
+    if path.endswith("/") and path != "/":
+        dialect = Dialect.LANCEDB
+        path = path[:-1]
+    scope["path"] = path
+    request_id = _request_id(headers.get(b"x-request-id"))
+    record = RequestRecord(request_id, scope["method"], path)
+    exchange = Exchange(request_id, headers, dialect, record)
+    attach(scope, exchange)
+    return exchange
+
+
+def _request_id(given: bytes | None) -> str:
+    if given is not None and _REQUEST_ID.fullmatch(given) is not None:
+        return given.decode()
+    return str(uuid4())

@@ -1,0 +1,66 @@
+"""Identifiers in paths: ``a$b$t`` is table ``t`` in namespace ``a/b``, ``$`` the root namespace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from lance_core.errors import InvalidRequestError
+from service.catalog.names import Namespace, TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_DELIMITER = "$"
+
+
+def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[str, ...]:
+    """Return the parts of an identifier.
+
+    Parameters
+    ----------
+    raw_segment
+        One path segment as it came over the wire, still percent-encoded. (Decoding a whole path
+        first would turn an encoded slash inside a name into a separator.)
+    delimiter
+        What stands between parts; clients may choose another one by query parameter.
+
+    Examples
+    --------
+    >>> parse_parts("a%24b$t")
+    ('a', 'b', 't')
+    >>> parse_parts("$")
+    ()
+    """
+    if delimiter == "":
+        raise InvalidRequestError("the delimiter is empty; leave it out to use $")
+    try:
+        text = unquote_to_bytes(raw_segment).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"the identifier {raw_segment!r} is not UTF-8") from error
+    if text == delimiter:
+        return ()
+    parts = tuple(text.split(delimiter))
+    if "" in parts:
+        raise InvalidRequestError(f"the identifier {text!r} has an empty part")
+    return parts
+
+
+def to_namespace(parts: Sequence[str], prefix: Sequence[str] = ()) -> Namespace:
+    """Return the namespace that an identifier names below ``prefix``."""
+    return Namespace((*prefix, *parts))
+
+
+def to_table(parts: Sequence[str], prefix: Sequence[str] = ()) -> TableName:
+    """Return the table that an identifier names below ``prefix``."""
+    if len(parts) == 0:
+        raise InvalidRequestError("the root namespace is no table")
+    return TableName(Namespace((*prefix, *parts[:-1])), parts[-1])
+
+
+def require_same(parts: Sequence[str], body_id: Sequence[str] | None) -> None:
+    """Refuse a body whose ``id`` disagrees with the path."""
+    if body_id is not None and tuple(body_id) != tuple(parts):
+        raise InvalidRequestError(
+            f"the id in the body is {list(body_id)}, the path names {list(parts)}"
+        )

@@ -1,0 +1,177 @@
+"""Arrow values as JSON (rest-api section 4.2).
+
+Works column by column: one converter per Arrow type turns an array into a list of values that
+orjson writes; rows are put together last.
+"""
+
+from __future__ import annotations
+
+import base64
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+
+
+def encode_rows(batch: pa.RecordBatch | pa.Table) -> bytes:
+    """Return the rows as JSON objects separated by commas, without brackets around them.
+
+    Numbers have the shortest text that reads back to the same value of their width; NaN and
+    infinities become null.
+    """
+    names = batch.schema.names
+    columns = [_values(_whole(column)) for column in batch.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    if len(columns) == 0:
+        rows = [{} for _ in range(batch.num_rows)]
+    return orjson.dumps(rows, option=_OPTIONS)[1:-1]
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _values(array: pa.Array) -> Sequence[object]:
+    """Return the values of an array, nulls as None, ready for orjson."""
+    for matches, convert in _CONVERTERS:
+        if matches(array.type):
+            return convert(array)
+    values: list[object] = array.to_pylist()
+    return values
+
+
+def _floats(array: pa.Array) -> Sequence[object]:
+    """Keep numpy's own scalars: orjson prints a float32 with the digits a float32 needs."""
+    if array.type == pa.float16():
+        return [None if value is None else _half(value) for value in array.to_pylist()]
+    if array.null_count > 0:
+        filled = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False)
+        return _with_nulls(array, list(filled))
+    return list(array.to_numpy(zero_copy_only=False))
+
+
+def _half(value: float) -> float:
+    """Return the double whose shortest text is the shortest text of the half float."""
+    return float(str(np.float16(value)))
+
+
+def _text(array: pa.Array) -> Sequence[object]:
+    values: list[object] = array.cast(pa.string()).to_pylist()
+    return values
+
+
+def _timestamps(array: pa.Array) -> Sequence[object]:
+    suffix = "" if array.type.tz is None else "Z"
+    in_utc = array.cast(pa.timestamp(array.type.unit))
+    return [
+        None if text is None else text.replace(" ", "T", 1) + suffix
+        for text in in_utc.cast(pa.string()).to_pylist()
+    ]
+
+
+def _decimals(array: pa.Array) -> Sequence[object]:
+    return [None if value is None else format(value, "f") for value in array.to_pylist()]
+
+
+def _durations(array: pa.Array) -> Sequence[object]:
+    values: list[object] = array.cast(pa.int64()).to_pylist()
+    return values
+
+
+def _binaries(array: pa.Array) -> Sequence[object]:
+    return [
+        None if value is None else base64.b64encode(value).decode() for value in array.to_pylist()
+    ]
+
+
+def _fixed_size_lists(array: pa.Array) -> Sequence[object]:
+    width = array.type.list_size
+    children = array.values.slice(array.offset * width, len(array) * width)
+    if pa.types.is_float32(children.type) or pa.types.is_float64(children.type):
+        flat = pc.fill_null(children, float("nan")).to_numpy(zero_copy_only=False)
+        return _with_nulls(array, list(flat.reshape(len(array), width)))
+    items = _values(children)
+    return _with_nulls(array, [items[i * width : (i + 1) * width] for i in range(len(array))])
+
+
+def _lists(array: pa.Array) -> Sequence[object]:
+    items = _values(array.values)
+    bounds = array.offsets.to_pylist()
+    return _with_nulls(array, [items[start:end] for start, end in pairwise(bounds)])
+
+
+def _maps(array: pa.Array) -> Sequence[object]:
+    keys, values = _values(array.keys), _values(array.items)
+    pairs = [list(pair) for pair in zip(keys, values, strict=True)]
+    bounds = array.offsets.to_pylist()
+    return _with_nulls(array, [pairs[start:end] for start, end in pairwise(bounds)])
+
+
+def _structs(array: pa.Array) -> Sequence[object]:
+    names = [field.name for field in array.type]
+    columns = [_values(child) for child in array.flatten()]
+    if len(columns) == 0:
+        return _with_nulls(array, [{} for _ in range(len(array))])
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return _with_nulls(array, rows)
+
+
+def _dictionaries(array: pa.Array) -> Sequence[object]:
+    return _values(array.dictionary_decode())
+
+
+def _extensions(array: pa.Array) -> Sequence[object]:
+    return _values(array.storage)
+
+
+def _with_nulls(array: pa.Array, values: Sequence[object]) -> Sequence[object]:
+    if array.null_count == 0:
+        return values
+    valid = array.is_valid().to_pylist()
+    return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_day_or_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_time(kind))
+
+
+def _is_extension(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType)
+
+
+_CONVERTERS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sequence[object]]], ...
+] = (
+    (pa.types.is_floating, _floats),
+    (pa.types.is_fixed_size_list, _fixed_size_lists),
+    (_is_binary, _binaries),
+    (_is_day_or_time, _text),
+    (pa.types.is_timestamp, _timestamps),
+    (pa.types.is_decimal, _decimals),
+    (pa.types.is_duration, _durations),
+    (pa.types.is_map, _maps),
+    (_is_list, _lists),
+    (pa.types.is_struct, _structs),
+    (pa.types.is_dictionary, _dictionaries),
+    (_is_extension, _extensions),
+)

@@ -1,0 +1,151 @@
+"""Bodies of answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Answer(BaseModel):
+    """A JSON answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tables(Answer):
+    """A page of table names."""
+
+    tables: list[str]
+    page_token: str | None
+
+
+class Namespaces(Answer):
+    """A page of namespace names."""
+
+    namespaces: list[str]
+    page_token: str | None
+
+
+class NamespaceDescription(Answer):
+    """Properties of a namespace; this service keeps none."""
+
+    properties: dict[str, str] | None
+
+
+class JsonType(Answer):
+    """A column type by its name in the caller's dialect."""
+
+    type: str
+    length: int | None = None
+    fields: list[JsonField] | None = None
+
+
+class JsonField(Answer):
+    """A column or a part of one."""
+
+    name: str
+    nullable: bool
+    type: JsonType
+    metadata: dict[str, str] | None = None
+
+
+class JsonSchema(Answer):
+    """The columns of a table."""
+
+    fields: list[JsonField]
+    metadata: dict[str, str]
+
+
+class TableStats(Answer):
+    """What the manifest counts."""
+
+    num_deleted_rows: int
+    num_fragments: int
+
+
+class TableDescription(Answer):
+    """Answer of ``describe``; version and schema are null when the caller wants none."""
+
+    table: str
+    namespace: list[str]
+    version: int | None
+    location: str
+    table_uri: str
+    table_schema: JsonSchema | None = Field(alias="schema")
+    stats: TableStats
+    metadata: dict[str, str]
+    properties: dict[str, str] | None
+    storage_options: dict[str, str] | None
+    managed_versioning: bool
+    is_only_declared: bool
+
+
+class VersionEntry(Answer):
+    """One version of a table."""
+
+    version: int
+    manifest_path: str
+    manifest_size: int
+    e_tag: str | None
+    timestamp: str = Field(description="RFC 3339 with zone.")
+    timestamp_millis: int
+    metadata: dict[str, str]
+
+
+class Versions(Answer):
+    """A page of versions."""
+
+    versions: list[VersionEntry]
+    page_token: str | None
+
+
+class Stats(Answer):
+    """What was done to answer a query."""
+
+    version: int
+    plan: Literal["ann", "exact", "scan"]
+    exact: bool = Field(description="Whether all distances come from the stored vectors.")
+    partitions_probed: int
+    partitions_total: int
+    rows_scanned_flat: int
+    rows_refined: int
+    bytes_read: int
+    store_requests: int
+    cache_hits: int
+    cache_misses: int
+    stop_reason: Literal["complete", "probe_limit", "no_more_rows"]
+    elapsed_ms: float
+
+
+class Rows(Answer):
+    """The JSON form of a query's answer."""
+
+    version: int
+    columns: list[str]
+    rows: list[dict[str, object]]
+    num_rows: int
+    stats: Stats
+
+
+class ProblemBody(Answer):
+    """Every error answer."""
+
+    error: str
+    code: int
+    detail: str | None
+    instance: str
+    title: str
+    status: int
+
+
+class Health(Answer):
+    """The process runs."""
+
+    status: Literal["ok"]
+
+
+class Readiness(Answer):
+    """The service answers queries."""
+
+    status: Literal["ready"]

@@ -1,0 +1,148 @@
+"""Bodies and query parameters of requests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+NonNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Body(BaseModel):
+    """A JSON body: unknown members are ignored, null means absent, numbers are never text."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+
+class Parameters(BaseModel):
+    """Query parameters: text that is read as the type wanted."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    delimiter: str = Field("$", description="What stands between the parts of an identifier.")
+
+
+class IdBody(Body):
+    """A body that repeats the identifier of the path."""
+
+    id: list[str] | None = Field(None, description="Must equal the path's identifier.")
+
+
+class VersionedBody(IdBody):
+    """A body that may name a version."""
+
+    version: int | None = Field(None, description="Dataset version; absent = the latest.")
+    branch: str | None = Field(None, description="Only the branch main is served.")
+
+
+class DescribeBody(VersionedBody):
+    """Body of ``describe``."""
+
+    load_detailed_metadata: bool | None = Field(
+        None, description="False: version and schema may be left out."
+    )
+
+
+class DescribeParameters(Parameters):
+    """Query parameters of ``describe``; the body wins."""
+
+    load_detailed_metadata: bool | None = None
+
+
+class PageParameters(Parameters):
+    """Query parameters of listings."""
+
+    limit: Positive | None = Field(None, description="Names per page; absent = all.")
+    page_token: str | None = Field(None, description="The last name of the page before.")
+
+
+class VersionPageParameters(Parameters):
+    """Query parameters of ``version/list``."""
+
+    limit: Positive | None = Field(None, description="Versions per page; absent = all.")
+    page_token: NonNegative | None = Field(None, description="The last version before the page.")
+    descending: bool = Field(False, description="Newest first.")
+
+
+class AnswerParameters(Parameters):
+    """Query parameters of ``query``."""
+
+    format: str | None = Field(None, description="`arrow`, `arrow_stream` or `json`.")
+    compression: str | None = Field(None, description="Of Arrow buffers: `lz4` or `zstd`.")
+
+
+class QueryOptions(VersionedBody):
+    """Everything in a query body but the vector, which goes to numpy without a detour."""
+
+    vector_column: str | None = Field(
+        None, description="Absent: the only vector column of that dimension."
+    )
+    k: NonNegative | None = Field(
+        None,
+        description="Rows wanted; 2^62 and more: no limit. Absent, or 0 with a vector: 10.",
+    )
+    offset: NonNegative | None = Field(None, description="Rows to skip after ranking.")
+    columns: list[str] | None = Field(None, description="Columns of the answer; absent = all.")
+    with_row_id: bool | None = Field(None, description="Add the column `_rowid`.")
+    distance_type: str | None = Field(
+        None, description="`l2`, `cosine` or `dot`; absent: the index's, else `l2`."
+    )
+    nprobes: NonNegative | None = Field(None, description="Partitions to probe.")
+    minimum_nprobes: NonNegative | None = Field(None, description="Wins over `nprobes`.")
+    maximum_nprobes: NonNegative | None = Field(None, description="0 = no upper limit.")
+    ef: Positive | None = Field(None, description="Breadth of graph searches.")
+    refine_factor: Positive | None = Field(
+        None, description="Rank k times this many candidates by exact distance."
+    )
+    lower_bound: float | None = Field(None, description="Smallest distance kept.")
+    upper_bound: float | None = Field(None, description="Distances from here on are dropped.")
+    prefilter: bool | None = Field(None, description="Has no effect without a filter.")
+    bypass_vector_index: bool | None = Field(None, description="Search exactly.")
+    fast_search: bool | None = Field(None, description="Search indexed rows only.")
+    timeout_ms: Positive | None = Field(None, description="Time allowed for the query.")
+    max_staleness_ms: NonNegative | None = Field(
+        None, description="Oldest look for a newer version that is good enough; 0 = look first."
+    )
+
+
+class SingleVector(BaseModel):
+    """The Namespace form of one vector."""
+
+    single_vector: list[float]
+
+
+class MultiVector(BaseModel):
+    """The Namespace form of several vectors."""
+
+    multi_vector: list[list[float]]
+
+
+class ColumnNames(BaseModel):
+    """The Namespace form of a list of columns."""
+
+    column_names: list[str]
+
+
+class QueryBody(QueryOptions):
+    """Body of ``query`` and ``analyze_plan``."""
+
+    vector: list[float] | list[list[float]] | SingleVector | MultiVector | None = Field(
+        None, description="One vector, or several; empty or absent = a plain query."
+    )
+    columns: list[str] | ColumnNames | None = Field(  # type: ignore[assignment]  # wider: the wire
+        None, description="Columns of the answer; absent = all."
+    )
+
+
+class ExplainOptions(Body):
+    """Everything in the body of ``explain_plan`` but the query."""
+
+    verbose: bool | None = Field(None, description="Has no effect: plans are always whole.")
+
+
+class ExplainBody(ExplainOptions):
+    """Body of ``explain_plan``."""
+
+    query: QueryBody

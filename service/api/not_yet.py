@@ -1,0 +1,120 @@
+"""What this interface has and this release does not: refused with 406, never ignored.
+
+Each later feature removes its line here. Paths that are listed nowhere answer 404.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAIN_BRANCH = ("", "main")
+
+LATER_MEMBERS: Mapping[str, str] = {
+    "filter": "filters",
+    "predicate": "filters",
+    "params": "filter parameters",
+    "full_text_query": "full text search",
+    "fusion": "hybrid search",
+    "order_by": "ordering by a column",
+    "row_id": "searching by the vector of a row",
+    "tag": "tags",
+}
+"""Body members and query parameters of later releases, and the feature each belongs to."""
+
+LATER_PATHS: tuple[tuple[str, str], ...] = (
+    # indices, tags, branches, statistics
+    ("POST", "/v1/table/{id}/index/list"),
+    ("POST", "/v1/table/{id}/index/{name}/stats"),
+    ("POST", "/v1/table/{id}/index/{name}/prewarm"),
+    ("POST", "/v1/table/{id}/index/{name}/drop"),
+    ("POST", "/v1/table/{id}/create_index"),
+    ("POST", "/v1/table/{id}/create_scalar_index"),
+    ("POST", "/v1/table/{id}/page_cache/prewarm"),
+    ("POST", "/v1/table/{id}/stats"),
+    ("POST", "/v1/table/{id}/tags/list"),
+    ("POST", "/v1/table/{id}/tags/version"),
+    ("POST", "/v1/table/{id}/tags/create"),
+    ("POST", "/v1/table/{id}/tags/update"),
+    ("POST", "/v1/table/{id}/tags/delete"),
+    ("POST", "/v1/table/{id}/branches/list"),
+    ("POST", "/v1/table/{id}/branches/create"),
+    ("POST", "/v1/table/{id}/branches/delete"),
+    ("POST", "/v1/table/{id}/branches/diff"),
+    ("POST", "/v1/table/{id}/branches/cherry_pick"),
+    # writes
+    ("POST", "/v1/table/{id}/create"),
+    ("POST", "/v1/table/{id}/insert"),
+    ("POST", "/v1/table/{id}/merge_insert"),
+    ("POST", "/v1/table/{id}/update"),
+    ("POST", "/v1/table/{id}/delete"),
+    ("POST", "/v1/table/{id}/add_columns"),
+    ("POST", "/v1/table/{id}/alter_columns"),
+    ("POST", "/v1/table/{id}/drop_columns"),
+    ("POST", "/v1/table/{id}/update_field_metadata"),
+    ("POST", "/v1/table/{id}/schema_metadata/update"),
+    ("POST", "/v1/table/{id}/restore"),
+    ("POST", "/v1/table/{id}/drop"),
+    ("POST", "/v1/table/{id}/rename"),
+    ("POST", "/v1/table/{id}/multipart_write/create"),
+    ("POST", "/v1/table/{id}/multipart_write/complete"),
+    ("POST", "/v1/table/{id}/multipart_write/abort"),
+    ("POST", "/v1/namespace/{id}/create"),
+    ("POST", "/v1/namespace/{id}/drop"),
+    # catalogue
+    ("POST", "/v1/table/{id}/clone"),
+    ("POST", "/v1/table/{id}/register"),
+    ("POST", "/v1/table/{id}/deregister"),
+    ("POST", "/v1/table/{id}/declare"),
+    ("POST", "/v1/table/{id}/version/describe"),
+    ("POST", "/v1/table/{id}/version/create"),
+    ("POST", "/v1/table/{id}/version/delete"),
+    ("POST", "/v1/table/version/batch-create"),
+    ("POST", "/v1/table/batch-commit"),
+    ("POST", "/v1/transaction/{id}/describe"),
+    ("POST", "/v1/transaction/{id}/alter"),
+    # jobs and managed features
+    ("POST", "/v1/jobs/describe"),
+    ("POST", "/v1/jobs/list"),
+    ("POST", "/v1/jobs/cancel"),
+    ("POST", "/v1/jobs/pause"),
+    ("POST", "/v1/jobs/resume"),
+    ("POST", "/v1/jobs/query_events"),
+    ("POST", "/v1/table/{id}/fetch_blobs"),
+    ("POST", "/v1/table/{id}/backfill_column"),
+    ("POST", "/v1/table/{id}/errors"),
+    ("POST", "/v1/table/{id}/flush_lsm"),
+    ("POST", "/v1/table/{id}/compact_lsm"),
+    ("POST", "/v1/table/{id}/get_lsm_stats"),
+    ("POST", "/v1/table/{id}/get_lsm_write_spec"),
+    ("POST", "/v1/table/{id}/set_lsm_write_spec"),
+    ("POST", "/v1/table/{id}/unset_lsm_write_spec"),
+    ("GET", "/v1/namespace/{id}/function/list"),
+    ("GET", "/v1/namespace/{id}/secret/list"),
+    ("GET", "/v1/namespace/{id}/view/list"),
+    ("GET", "/v1/namespace/{id}/materialized_view/list"),
+    ("POST", "/v1/materialized_view/{id}/create"),
+    ("POST", "/v1/view/{id}/describe"),
+    # our own additions
+    ("GET", "/v1/table/{id}/coverage"),
+    ("POST", "/v1/table/{id}/recall"),
+    ("POST", "/v1/table/{id}/why_not"),
+    ("GET", "/metrics"),
+)
+"""Method and path of everything that later releases serve."""
+
+
+def require_no_later_feature(members: Mapping[str, object]) -> None:
+    """Raise ``UnsupportedFeatureError`` for a member of a later release; null means absent."""
+    for name in LATER_MEMBERS.keys() & members.keys():
+        if members[name] is not None:
+            raise UnsupportedFeatureError(
+                f"{name}: {LATER_MEMBERS[name]} are not supported by this release"
+            )
+    branch = members.get("branch")
+    if branch is not None and branch not in _MAIN_BRANCH:
+        raise UnsupportedFeatureError(f"branch {branch!r}: this release serves main only")

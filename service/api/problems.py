@@ -1,0 +1,118 @@
+"""Errors as HTTP answers: one table from error class to status and code, one body.
+
+Codes and body members: rest-api section 2 (Lance Namespace error model, with ``title`` and
+``status`` added).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import orjson
+
+from lance_core.errors import (
+    CancelledByClientError,
+    DatasetNotFoundError,
+    DeadlineExceededError,
+    IndexNotFoundError,
+    InvalidRequestError,
+    LanceError,
+    MemoryBudgetError,
+    StoreThrottledError,
+    StoreUnavailableError,
+    UnknownColumnError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from service.api.errors import BodyTooLargeError, BusyError, NotReadyError, UnauthenticatedError
+from service.catalog.errors import NamespaceNotFoundError, PermissionDeniedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLIENT_CLOSED_REQUEST = 499
+"""Logged for a request whose caller went away; never sent."""
+
+_ANSWER: dict[type[BaseException], tuple[int, int]] = {
+    InvalidRequestError: (HTTPStatus.BAD_REQUEST, 13),
+    UnknownColumnError: (HTTPStatus.BAD_REQUEST, 12),
+    BodyTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 13),
+    NamespaceNotFoundError: (HTTPStatus.NOT_FOUND, 1),
+    DatasetNotFoundError: (HTTPStatus.NOT_FOUND, 4),
+    IndexNotFoundError: (HTTPStatus.NOT_FOUND, 6),
+    VersionNotFoundError: (HTTPStatus.NOT_FOUND, 11),
+    UnsupportedFeatureError: (HTTPStatus.NOT_ACCEPTABLE, 0),
+    PermissionDeniedError: (HTTPStatus.FORBIDDEN, 15),
+    UnauthenticatedError: (HTTPStatus.UNAUTHORIZED, 16),
+    # 504 would make clients repeat the work.
+    DeadlineExceededError: (HTTPStatus.REQUEST_TIMEOUT, 17),
+    CancelledByClientError: (CLIENT_CLOSED_REQUEST, 17),
+    StoreThrottledError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    MemoryBudgetError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    BusyError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    NotReadyError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    LanceError: (HTTPStatus.INTERNAL_SERVER_ERROR, 18),
+    BaseException: (HTTPStatus.INTERNAL_SERVER_ERROR, 18),
+}
+
+_NO_CODE = 0
+_RETRY_AFTER_S = b"1"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error answer."""
+
+    status: int
+    code: int
+    error: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def body(self, request_id: str) -> bytes:
+        """Return the JSON body; ``request_id`` finds the occurrence in the log."""
+        members: dict[str, object] = {
+            "error": self.error,
+            "code": self.code,
+            "detail": None,
+            "instance": request_id,
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+        }
+        return orjson.dumps(members)
+
+
+def to_problem(error: BaseException) -> Problem:
+    """Return the answer for an error; the text of server faults stays inside."""
+    status, code = next(_ANSWER[kind] for kind in type(error).__mro__ if kind in _ANSWER)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return Problem(status, code, _busy_text(error), ((b"retry-after", _RETRY_AFTER_S),))
+    if status == HTTPStatus.UNAUTHORIZED:
+        return Problem(status, code, str(error), ((b"www-authenticate", b"Bearer"),))
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Problem(status, code, HTTPStatus(status).phrase)
+    return Problem(status, code, str(error))
+
+
+def _busy_text(error: BaseException) -> str:
+    """Return the text of a passing fault: our own words are shown, a store's are not."""
+    own_words = isinstance(error, BusyError | NotReadyError)
+    return str(error) if own_words else HTTPStatus.SERVICE_UNAVAILABLE.phrase
+
+
+def unknown_path(path: str) -> Problem:
+    """Return the answer for a path that no release of this interface has."""
+    return Problem(HTTPStatus.NOT_FOUND, _NO_CODE, f"there is nothing at {path}")
+
+
+def wrong_method(method: str, path: str, headers: Mapping[str, str]) -> Problem:
+    """Return the answer for a method that the path does not take."""
+    allowed = headers.get("Allow", "")
+    return Problem(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        _NO_CODE,
+        f"{path} does not take {method}; it takes {allowed}",
+        ((b"allow", allowed.encode()),),
+    )

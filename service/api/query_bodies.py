@@ -1,0 +1,122 @@
+"""Query bodies as requests of the library (rest-api section 5.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from lance_core.errors import LimitExceededError, UnsupportedFeatureError
+from lance_core.query.request import ScanQuery, VectorQuery
+from service.api.bodies import check
+from service.api.models.requests import QueryOptions
+from service.api.query_vectors import parse_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+V = TypeVar("V")
+
+DEFAULT_K = 10
+UNLIMITED_K = 2**62
+"""LanceDB's clients send 2^63 - 1 for "no limit"."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireQuery:
+    """A query as it was asked: what to run, on which version, how new, how long."""
+
+    request: VectorQuery | ScanQuery
+    options: QueryOptions
+
+
+def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
+    """Return the query that a JSON object describes.
+
+    Raises
+    ------
+    InvalidRequestError, TypeMismatchError, LimitExceededError
+        A member is wrong in itself.
+    UnsupportedFeatureError
+        ``columns`` holds expressions.
+    """
+    options = check(QueryOptions, {**members, "columns": _columns(members.get("columns"))})
+    found = parse_vectors(members.get("vector"))
+    if found is None:
+        return WireQuery(_scan_query(options), options)
+    vectors, batched = found
+    return WireQuery(_vector_query(options, vectors, max_k=max_k, batched=batched), options)
+
+
+def _columns(given: object) -> object:
+    """Return the list of column names inside the Namespace form; other objects are expressions."""
+    if not isinstance(given, dict):
+        return given
+    names = given.get("column_names")
+    if isinstance(names, list):
+        return names
+    raise UnsupportedFeatureError(
+        "columns: expressions and aliases are not supported by this release; give a list of names"
+    )
+
+
+def _scan_query(options: QueryOptions) -> ScanQuery:
+    k = DEFAULT_K if options.k is None else options.k
+    return ScanQuery(
+        columns=_names(options),
+        limit=None if k >= UNLIMITED_K else k,
+        offset=_or(options.offset, 0),
+        with_row_id=_or(options.with_row_id, False),
+    )
+
+
+def _vector_query(
+    options: QueryOptions, vectors: NDArray[np.float32], *, max_k: int, batched: bool
+) -> VectorQuery:
+    min_probes, max_probes = _probes(options)
+    metric = options.distance_type
+    return VectorQuery(
+        vectors=vectors,
+        k=_vector_k(options.k, max_k),
+        column=options.vector_column,
+        columns=_names(options),
+        metric=None if metric is None else metric.lower(),
+        min_probes=min_probes,
+        max_probes=max_probes,
+        refine_factor=options.refine_factor,
+        lower_bound=options.lower_bound,
+        upper_bound=options.upper_bound,
+        offset=_or(options.offset, 0),
+        use_index=not _or(options.bypass_vector_index, False),
+        fast_search=_or(options.fast_search, False),
+        with_row_id=_or(options.with_row_id, False),
+        batched=batched,
+    )
+
+
+def _vector_k(k: int | None, max_k: int) -> int | None:
+    """Return the k of a vector query, None = no limit; 0 means the default, as clients expect."""
+    if k is None or k == 0:
+        return DEFAULT_K
+    if k >= UNLIMITED_K:
+        return None
+    if k > max_k:
+        raise LimitExceededError("max_k", max_k, k)
+    return k
+
+
+def _probes(options: QueryOptions) -> tuple[int | None, int | None]:
+    """Return the smallest and the largest number of probes, None = open."""
+    least = options.nprobes if options.minimum_nprobes is None else options.minimum_nprobes
+    most = options.nprobes if options.maximum_nprobes is None else options.maximum_nprobes
+    return least, None if options.maximum_nprobes == 0 else most
+
+
+def _names(options: QueryOptions) -> tuple[str, ...] | None:
+    return None if options.columns is None else tuple(options.columns)
+
+
+def _or(value: V | None, default: V) -> V:
+    return default if value is None else value

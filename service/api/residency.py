@@ -1,0 +1,23 @@
+"""Running a query only if nothing has to be read for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.query.residency import NotResidentError
+
+if TYPE_CHECKING:
+    from lance_core.dataset import Dataset
+    from lance_core.query.deadline import Deadline
+    from lance_core.query.query_result import QueryResult
+    from lance_core.query.request import VectorQuery
+
+
+def run_if_resident(
+    dataset: Dataset, request: VectorQuery, deadline: Deadline
+) -> QueryResult | None:
+    """Return the answer, or None when it needs something that is not in memory."""
+    try:
+        return dataset.run(request, deadline, resident_only=True)
+    except NotResidentError:
+        return None

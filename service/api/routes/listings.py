@@ -1,0 +1,109 @@
+"""Which tables and namespaces there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations at run time
+from starlette.responses import Response
+
+from service.api.documented import documented
+from service.api.exchange import Dialect
+from service.api.json_answers import json_answer
+from service.api.models.answers import NamespaceDescription, Namespaces, Tables
+from service.api.models.requests import IdBody, PageParameters
+from service.api.table_calls import Call, on_io_lane
+from service.catalog.paging import page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+router = APIRouter(tags=["listings"])
+
+
+@router.get(
+    "/v1/table",
+    openapi_extra=documented(answer=Tables, parameters=PageParameters, has_id=False),
+)
+async def list_all_tables(request: Request) -> Response:
+    """List tables: those of the root (LanceDB's clients), or all with full ids (without slash)."""
+    return await on_io_lane(request, _all_tables)
+
+
+@router.get(
+    "/v1/namespace/{id}/table/list",
+    openapi_extra=documented(answer=Tables, parameters=PageParameters),
+)
+async def list_tables(request: Request) -> Response:
+    """List the tables of one namespace."""
+    return await on_io_lane(request, _tables)
+
+
+@router.get(
+    "/v1/namespace/{id}/list",
+    openapi_extra=documented(answer=Namespaces, parameters=PageParameters),
+)
+async def list_namespaces(request: Request) -> Response:
+    """List the child namespaces of one namespace."""
+    return await on_io_lane(request, _namespaces)
+
+
+@router.post(
+    "/v1/namespace/{id}/describe",
+    openapi_extra=documented(answer=NamespaceDescription, body=IdBody),
+)
+async def describe_namespace(request: Request) -> Response:
+    """Describe a namespace."""
+    return await on_io_lane(request, _describe_namespace)
+
+
+@router.post("/v1/namespace/{id}/exists", openapi_extra=documented(body=IdBody))
+async def namespace_exists(request: Request) -> Response:
+    """Answer 200 if the namespace exists, else 404."""
+    return await on_io_lane(request, _namespace_exists)
+
+
+def _all_tables(call: Call) -> Response:
+    listing = call.services.catalog.listing
+    if call.exchange.dialect is Dialect.LANCEDB:
+        return _page(call, "tables", listing.tables(call.namespace))
+    depth = len(call.prefix)
+    delimiter = call.delimiter
+    return _page(
+        call,
+        "tables",
+        [
+            delimiter.join((*namespace.parts[depth:], name))
+            for namespace, name in listing.all_tables(call.namespace)
+        ],
+    )
+
+
+def _tables(call: Call) -> Response:
+    return _page(call, "tables", call.services.catalog.listing.tables(call.namespace))
+
+
+def _namespaces(call: Call) -> Response:
+    return _page(call, "namespaces", call.services.catalog.listing.namespaces(call.namespace))
+
+
+def _describe_namespace(call: Call) -> Response:
+    _require_namespace(call)
+    return json_answer({"properties": None})
+
+
+def _namespace_exists(call: Call) -> Response:
+    _require_namespace(call)
+    return Response()
+
+
+def _require_namespace(call: Call) -> None:
+    call.body(IdBody)
+    call.services.catalog.listing.require(call.namespace)
+
+
+def _page(call: Call, member: str, names: Iterable[str]) -> Response:
+    wanted = call.query_parameters(PageParameters)
+    page = page_of(names, limit=wanted.limit, token=wanted.page_token)
+    return json_answer({member: page.names, "page_token": page.next_token})

@@ -1,0 +1,87 @@
+"""The batches of a plain query, with a deadline and with what reading them cost."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Literal
+
+from lance_core.io.metering import metered
+from lance_core.query.stats import QueryStats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lance_core.dataset import Dataset
+    from lance_core.query.deadline import Deadline
+    from lance_core.query.request import ScanQuery
+
+
+class ScanBatches:
+    """Iterates once over the batches of a scan; each may be read on another thread.
+
+    Parameters
+    ----------
+    dataset, query
+        What to read.
+    deadline
+        Looked at before each batch.
+    """
+
+    def __init__(self, dataset: Dataset, query: ScanQuery, deadline: Deadline) -> None:
+        self.version = dataset.version
+        self.num_rows = 0
+        self._limit = query.limit
+        self._deadline = deadline
+        self._started = time.perf_counter()
+        self._bytes_read = 0
+        self._store_requests = 0
+        self._cache_hits = 0
+        self._cache_misses = 0
+        self._reader = dataset.scan(
+            None if query.columns is None else list(query.columns),
+            limit=query.limit,
+            offset=query.offset,
+            with_row_id=query.with_row_id,
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the answer."""
+        return self._reader.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            self._deadline.check("reading rows")
+            with metered() as meter:
+                batch = next(self._reader, None)
+            self._bytes_read += meter.bytes_read
+            self._store_requests += meter.store_requests
+            self._cache_hits += meter.cache_hits
+            self._cache_misses += meter.cache_misses
+            if batch is None:
+                return
+            self.num_rows += batch.num_rows
+            yield batch
+
+    def stats(self) -> Mapping[str, object]:
+        """Return what was done so far, as the answer's ``stats`` member."""
+        return QueryStats(
+            version=self.version,
+            plan="scan",
+            exact=True,
+            partitions_probed=0,
+            partitions_total=0,
+            rows_scanned_flat=0,
+            rows_refined=0,
+            bytes_read=self._bytes_read,
+            store_requests=self._store_requests,
+            cache_hits=self._cache_hits,
+            cache_misses=self._cache_misses,
+            stop_reason=self._stop_reason(),
+            elapsed_ms=(time.perf_counter() - self._started) * 1e3,
+        ).to_dict()
+
+    def _stop_reason(self) -> Literal["complete", "no_more_rows"]:
+        return "complete" if self.num_rows == self._limit else "no_more_rows"

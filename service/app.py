@@ -1,0 +1,145 @@
+"""The application: everything put together."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib import metadata
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import Response
+
+import lance_core
+from lance_core.io.open import open_store
+from lance_core.kernels.warm import warm_kernels
+from service.api.access import KeyCheck
+from service.api.documented import build_openapi
+from service.api.edge import Edge
+from service.api.path_errors import answer_path_error
+from service.api.routes import later, listings, operations, plans, queries, tables, versions
+from service.api.search_threads import Lane
+from service.api.services import Services
+from service.catalog.catalog import Catalog
+from service.catalog.listing import Listing
+from service.settings import load_settings
+from service.telemetry.json_logging import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from service.catalog.datasets import OpenDataset
+    from service.settings import Settings
+
+_LOGGER = logging.getLogger(__name__)
+_ROUTERS = (operations, listings, tables, queries, plans, versions, later)
+
+DESCRIPTION = """\
+Query service over Lance datasets.
+
+Paths also exist with a trailing slash; with it, `describe` and the root listing answer in the form
+that LanceDB's clients expect. Every answer carries `x-request-id` and `phalanx-version`."""
+
+
+def create_app(
+    settings: Settings,
+    *,
+    open_dataset: OpenDataset | None = None,
+    load_kernels: Callable[[], None] = warm_kernels,
+) -> FastAPI:
+    """Return the application for some settings.
+
+    Parameters
+    ----------
+    settings
+        Everything that can be chosen.
+    open_dataset
+        Opens datasets; None = those of ``lance_core``, which share one cache.
+    load_kernels
+        Called on a thread at start-up; the service is ready when it returns.
+    """
+    app = FastAPI(
+        title="lance-serve",
+        version=metadata.version("lance-serve"),
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Response,
+        generate_unique_id_function=attrgetter("name"),
+        lifespan=partial(_lifespan, load_kernels=load_kernels),
+    )
+    app.state.services = _make_services(settings, open_dataset or _opener(settings))
+    app.add_middleware(
+        Edge, keys=KeyCheck(settings.api_keys), max_body_bytes=settings.max_body_bytes
+    )
+    app.add_exception_handler(StarletteHTTPException, answer_path_error)
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    _replace_openapi(app)
+    return app
+
+
+def create_app_from_environment() -> FastAPI:
+    """Return the application of a server process."""
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    return create_app(settings)
+
+
+def _make_services(settings: Settings, open_dataset: OpenDataset) -> Services:
+    waiting = settings.max_queued_requests
+    listing = Listing(open_store(settings.root, settings.storage_options))
+    return Services(
+        settings,
+        Catalog(settings, listing, open_dataset),
+        search=Lane("search", num_threads=settings.search_threads, max_waiting=waiting),
+        io=Lane("io", num_threads=settings.io_threads, max_waiting=waiting),
+    )
+
+
+def _opener(settings: Settings) -> OpenDataset:
+    session = lance_core.Session(settings.cache_bytes, settings.max_concurrency)
+    return partial(
+        lance_core.open_dataset, session=session, storage_options=settings.storage_options
+    )
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI, load_kernels: Callable[[], None]) -> AsyncIterator[None]:
+    services: Services = app.state.services
+    services.search.start()
+    services.io.start()
+    loader = threading.Thread(
+        target=_get_ready, args=(services, load_kernels), name="kernels", daemon=True
+    )
+    loader.start()
+    yield
+    services.search.stop()
+    services.io.stop()
+
+
+def _get_ready(services: Services, load_kernels: Callable[[], None]) -> None:
+    try:
+        load_kernels()
+    except Exception:
+        _LOGGER.exception("kernels could not be loaded; this process answers no queries")
+        return
+    services.kernels_loaded.set()
+    _LOGGER.info("ready")
+
+
+def _replace_openapi(app: FastAPI) -> None:
+    """Complete the framework's document once, and serve that."""
+    make = app.openapi
+
+    def complete() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = build_openapi(make())
+        return app.openapi_schema
+
+    app.openapi = complete  # type: ignore[method-assign]  # the way FastAPI documents

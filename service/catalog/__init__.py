@@ -1,0 +1,1 @@
+"""From names to opened datasets."""

@@ -1,0 +1,59 @@
+"""What the routes ask: which tables there are, and the dataset behind a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
+from service.catalog.confinement import Confinement, absolute_root
+from service.catalog.datasets import OpenDataset, OpenDatasets
+
+if TYPE_CHECKING:
+    from lance_core.dataset import Dataset
+    from service.catalog.freshness import Freshness
+    from service.catalog.listing import Listing
+    from service.catalog.names import TableName
+    from service.settings import Settings
+
+_MAX_VERSION = 2**64 - 1
+
+
+class Catalog:
+    """The datasets below one root."""
+
+    def __init__(self, settings: Settings, listing: Listing, open_dataset: OpenDataset) -> None:
+        self.listing = listing
+        self._root = absolute_root(settings.root)
+        self._confinement = Confinement(settings.root, settings.allowed_roots)
+        self._datasets = OpenDatasets(
+            open_dataset,
+            max_open=settings.max_open_datasets,
+            max_age_s=settings.read_consistency_interval,
+        )
+
+    def location(self, table: TableName) -> str:
+        """Return the URI under which the table's dataset can be opened directly."""
+        return f"{self._root}/{table.path}"
+
+    def resident(self, table: TableName, version: int | None, demand: Freshness) -> Dataset | None:
+        """Return the dataset if it is open and new enough; never waits for the store."""
+        return self._datasets.resident(self.location(table), version, demand)
+
+    def open(self, table: TableName, version: int | None, demand: Freshness) -> Dataset:
+        """Return the dataset of a table; may wait for the store.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            There is none.
+        PermissionDeniedError
+            A symbolic link leads out of the served roots.
+        """
+        location = self.location(table)
+        if version is not None and not 0 < version <= _MAX_VERSION:
+            raise VersionNotFoundError(f"table '{table}' has no version {version}")
+        self._confinement.check(location)
+        try:
+            return self._datasets.open(location, version, demand)
+        except DatasetNotFoundError as error:
+            raise DatasetNotFoundError(f"table '{table}' not found") from error

@@ -1,0 +1,62 @@
+"""One JSON line per request."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from dataclasses import dataclass, field
+
+from lance_core.errors import LanceError
+
+_LOGGER = logging.getLogger("service.request")
+_SERVER_ERROR = 500
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What is logged of one request; filled while the request is answered."""
+
+    request_id: str
+    method: str
+    path: str
+    status: int = 0
+    code: int | None = None
+    table: str | None = None
+    version: int | None = None
+    plan: str | None = None
+    rows: int | None = None
+    bytes_read: int | None = None
+    cache_hits: int | None = None
+    error: BaseException | None = None
+    _started: float = field(default_factory=time.perf_counter)
+
+    def write(self) -> None:
+        """Write the line; server faults at ERROR, everything else at INFO."""
+        level = logging.ERROR if self.status >= _SERVER_ERROR else logging.INFO
+        if _LOGGER.isEnabledFor(level):
+            _LOGGER.log(level, "request", extra={"fields": self._fields()})
+
+    def _fields(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "request_id": self.request_id,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "elapsed_ms": round((time.perf_counter() - self._started) * 1e3, 3),
+        }
+        for name in ("code", "table", "version", "plan", "rows", "bytes_read", "cache_hits"):
+            value = getattr(self, name)
+            if value is not None:
+                fields[name] = value
+        if self.error is not None:
+            fields.update(_describe(self.error))
+        return fields
+
+
+def _describe(error: BaseException) -> dict[str, object]:
+    """Return class and text of an error, with the stack of those that nobody expected."""
+    described: dict[str, object] = {"error_type": type(error).__name__, "error": str(error)}
+    if not isinstance(error, LanceError):
+        described["stack"] = "".join(traceback.format_exception(error))
+    return described
