@@ -39,13 +39,14 @@ class PackedStruct(Compression):
         self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
     ) -> Packed:
         """Decode the rows of all chunks and take them apart."""
-        return self._split(self.inner.decode_chunks(buffers, counts, place), place)
+        return self.split(self.inner.decode_chunks(buffers, counts, place), place)
 
     def decode_zipped(self, values: Blocks, place: Place) -> Packed:
         """Decode single rows and take them apart."""
-        return self._split(self.inner.decode_zipped(values, place), place)
+        return self.split(self.inner.decode_zipped(values, place), place)
 
-    def _split(self, rows: Values, place: Place) -> Packed:
+    def split(self, rows: Values, place: Place) -> Packed:
+        """Take rows apart into one array per child."""
         if not isinstance(rows, FixedWidth) or rows.bits != sum(self.child_bits):
             raise place.corrupt("packed rows are not as wide as their children")
         table = rows.data.reshape(rows.num_values, rows.value_bytes)

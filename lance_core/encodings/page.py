@@ -39,6 +39,8 @@ class Page:
     buffers: tuple[tuple[int, int], ...]
     layout: PageLayout
     loaded: Loaded[object]
+    first_item: int = 0
+    """Elements of the child column that belong to pages before this one; 2.0 lists only."""
 
     def span(self, buffer: int, start: int, stop: int) -> tuple[int, int]:
         """Return the file range of bytes ``[start, stop)`` of a buffer."""

@@ -70,4 +70,5 @@ def disjoint(
     before = np.concatenate(([0], np.cumsum([stop - start for start, stop in merged])))
     starts = np.array([start for start, _ in ranges], np.int64)
     home = np.maximum(np.searchsorted(firsts, starts, side="right") - 1, 0)
-    return merged, (before[home] + starts - firsts[home]).tolist()
+    positions = before[home] + starts - firsts[home]
+    return merged, np.clip(positions, 0, before[-1]).tolist()  # an empty one may lie anywhere

@@ -40,6 +40,8 @@ class Column:
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
+        if len(ranges) > 0 and ranges[-1][1] > self.num_rows:
+            raise self.place.corrupt(f"the column has only {self.num_rows} rows")
         reads = [
             page.layout.read(page, pieces, self.place) for page, pieces in self._by_page(ranges)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,10 @@ from lance_core.encodings.steps import drive, together
 from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.file.column import Column
 from lance_core.file.columns import ColumnTarget, column_indices, fields_with_columns
+from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import read_metadata
-from lance_core.file.pages import pages_of
+from lance_core.file.nested_v2_0 import read_node
+from lance_core.file.pages import PageParser
 from lance_core.io.metering import current_meter
 
 if TYPE_CHECKING:
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
     from lance_core.encodings.steps import ByteRanges, ReadSteps
     from lance_core.file.fixed_width import FixedWidthPage
-    from lance_core.file.footer import FileVersion
     from lance_core.file.metadata import FileMetadata
     from lance_core.ids import ColumnIndex, FieldId
     from lance_core.io.scheduler import RangeScheduler
@@ -296,12 +298,17 @@ class LanceFileReader:
         if column is not None:
             pages = yield from column.read(pieces)
             return leaf_array(pages, target.arrow_type, column.place)
+        if self.version is FileVersion.V2_0:
+            return (yield from read_node(target.field, partial(self._column_of, target), pieces))
         leaves = {
             node.id: self._column(target.columns[node.id])
             for node in target.field.walk()
             if node.owns_column
         }
-        data = yield from together([leaf.read(pieces) for leaf in leaves.values()])
+        scales = _rows_per_row(target.field)
+        data = yield from together(
+            [leaf.read(_scaled(pieces, scales[node])) for node, leaf in leaves.items()]
+        )
         by_leaf = dict(zip(leaves, data, strict=True))
         return nested_array(target.field, by_leaf, Place(self.path, target.field.name))
 
@@ -310,6 +317,9 @@ class LanceFileReader:
         if not target.field.owns_column:
             return None
         return self._column(target.columns[target.field.id])
+
+    def _column_of(self, target: ColumnTarget, field: LanceField) -> Column:
+        return self._column(target.columns[field.id])
 
     def _column(self, index: ColumnIndex) -> Column:
         column = self._columns.get(index)
@@ -326,15 +336,11 @@ class LanceFileReader:
             )
         field = self._field_of(index)
         place = Place(self.path, field.name)
-        pages = pages_of(
-            self._metadata.column(index),
-            self.version,
-            place,
-            file_size=self._metadata.size,
-            is_bool=field.logical_type == "bool",
-        )
-        column = Column(pages, place)
-        if column.num_rows < self.num_rows:
+        if field.is_blob:
+            raise place.unsupported("blob")
+        parser = PageParser(field, self.version, self._metadata.size, place)
+        column = Column(parser.pages_of(self._metadata.column(index)), place)
+        if field in self.schema.fields and column.num_rows != self.num_rows:
             raise place.corrupt(f"the column has {column.num_rows} of {self.num_rows} rows")
         return column
 
@@ -344,6 +350,26 @@ class LanceFileReader:
                 self.path, f"column {index} belongs to none of the {len(self._fields)} fields"
             )
         return self._fields[index]
+
+
+def _rows_per_row(field: LanceField, factor: int = 1) -> dict[FieldId, int]:
+    """Return for each leaf how many of its rows stand for one row of ``field``.
+
+    Pages below fixed-size lists of structs count elements as rows (file format, section 4.2).
+    """
+    if field.owns_column:
+        return {field.id: factor}
+    if field.logical_type.startswith("fixed_size_list:"):
+        factor *= int(field.logical_type.rpartition(":")[2])
+    return {
+        leaf: rows
+        for child in field.children
+        for leaf, rows in _rows_per_row(child, factor).items()
+    }
+
+
+def _scaled(pieces: list[tuple[int, int]], factor: int) -> list[tuple[int, int]]:
+    return [(start * factor, stop * factor) for start, stop in pieces]
 
 
 def _pick_ranges(
