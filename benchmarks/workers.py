@@ -129,4 +129,5 @@ def _cold(engine: Engine, path: Path, query: NDArray[np.float32], case: Case) ->
     engine.open(path)
     engine.search(query, case, K)
     latency_ms = (time.perf_counter() - started) * 1e3
-    return ColdStart(latency_ms, (time.process_time() - cpu_started) * 1e3, engine.bytes_read())
+    cpu_ms = (time.process_time() - cpu_started) * 1e3
+    return ColdStart(latency_ms, cpu_ms, engine.cold_bytes(path, query, case, K))
