@@ -25,12 +25,13 @@ PSEUDO = ["_rowid", "_rowaddr", "_rowoffset"]
 def rows(seed: int, num_rows: int, first_id: int) -> pa.Table:
     rng = np.random.default_rng(seed)
     is_null = rng.random(num_rows) < 0.2
+    names = [f"row {i % 13}" for i in range(num_rows)]
     vectors = rng.standard_normal((num_rows, 4)).astype(np.float32)
     return pa.table(
         {
             "id": np.arange(first_id, first_id + num_rows),
             "price": pa.array(rng.random(num_rows), mask=is_null),
-            "name": pa.array([f"row {i % 13}" for i in range(num_rows)], mask=np.roll(is_null, 1)),
+            "name": pa.array(names, pa.string(), mask=np.roll(is_null, 1)),
             "ok": rng.random(num_rows) < 0.5,
             "vec": pa.FixedSizeListArray.from_arrays(vectors.ravel(), 4),
         }
