@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
-from lance_core.query.explain import explain_text
+from lance_core.query.explain import analyze_text, explain_text
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.query.session import Session
 from lance_core.scan.projection import resolve_projection
@@ -236,8 +236,7 @@ class Dataset:
 
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
-        result = self.run(request, deadline)
-        return explain_text(result.plan, result.stats)
+        return analyze_text(self.run(request, deadline))
 
 
 def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -13,6 +13,7 @@ from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
+from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
 from lance_core.query.planner import plan_vector
 from lance_core.query.query_result import (
@@ -24,6 +25,7 @@ from lance_core.query.query_result import (
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.query.residency import NotResidentError
 from lance_core.query.stats import QueryStats, StopReason
+from lance_core.query.steps import SCAN, TAKE
 from lance_core.query.vector_search import VectorSearch
 from lance_core.scan.projection import Projection, resolve_projection
 from lance_core.scan.rows import count_rows, scan_rows
@@ -137,7 +139,10 @@ class QueryEngine:
     ) -> QueryResult:
         if resident_only:
             raise NotResidentError("a plain query reads what it returns")
-        table = pa.Table.from_batches(self.scan(request), self.scan_schema(request))
+        measures = Measures(meter)
+        with measures.measure(SCAN) as facts:
+            table = pa.Table.from_batches(self.scan(request), self.scan_schema(request))
+            facts.rows = table.num_rows
         is_short = request.limit is None or table.num_rows < request.limit
         stats = QueryStats(
             version=self._snapshot.version,
@@ -154,7 +159,7 @@ class QueryEngine:
             stop_reason="no_more_rows" if is_short else "complete",
             elapsed_ms=_elapsed_ms(started),
         )
-        return QueryResult(table, stats, self._plan_scan(request))
+        return QueryResult(table, stats, self._plan_scan(request), measures)
 
     def _run_vector(
         self,
@@ -170,16 +175,20 @@ class QueryEngine:
         column = self._column_search(request, resident_only=resident_only)
         plan = self._plan_vector(request, column)
         projection = self._projection(stored_columns(plan.columns))
+        measures = Measures(meter)
         search = VectorSearch(
             column,
             plan,
             requested_k=plan.k if request.k is None else request.k + request.offset,
             deadline=deadline,
+            measures=measures,
             resident_only=resident_only,
         )
         found = [search.run(vector) for vector in request.vectors]
         deadline.check("reading the rows found")
-        table = self._take(found, projection, plan, batched=request.batched)
+        with measures.measure(TAKE) as facts:
+            table = self._take(found, projection, plan, batched=request.batched)
+            facts.rows = table.num_rows
         tally = search.tally
         stats = QueryStats(
             version=self._snapshot.version,
@@ -198,7 +207,7 @@ class QueryEngine:
             ),
             elapsed_ms=_elapsed_ms(started),
         )
-        return QueryResult(table, stats, plan)
+        return QueryResult(table, stats, plan, measures)
 
     def _take(
         self,

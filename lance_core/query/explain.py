@@ -1,4 +1,4 @@
-"""Plans as text and as JSON-ready data, with measured facts after a run."""
+"""Plans as text for people, with measured facts after a run."""
 
 from __future__ import annotations
 
@@ -6,70 +6,71 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_core.query.plan import IndexSearch, Plan, ScanPlan, VectorPlan
+from lance_core.query.steps import FLAT, MERGE, RESCORE, SCAN, TAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from lance_core.query.stats import QueryStats
+    from lance_core.query.measure import Measures, StepFacts
+    from lance_core.query.query_result import QueryResult
 
 _MAX_COLUMNS_SHOWN = 12
 
 
 @dataclass(slots=True)
-class PlanNode:
-    """One step of a plan for people: its name, its settings and the steps that feed it."""
+class _Node:
+    """One step of a plan: its name, its key among measures, its settings and what feeds it."""
 
     name: str
+    step: str
     details: dict[str, object]
-    inputs: list[PlanNode] = field(default_factory=list)
+    inputs: list[_Node] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the tree below this node as plain data."""
-        return {
-            "node": self.name,
-            **self.details,
-            "inputs": [node.to_dict() for node in self.inputs],
-        }
-
-    def lines(self, depth: int = 0) -> list[str]:
-        """Return one line per node, inputs indented below what they feed."""
-        details = ", ".join(f"{name}={_show(value)}" for name, value in self.details.items())
-        own = f"{'  ' * depth}{self.name}: {details}" if details else f"{'  ' * depth}{self.name}"
-        return [own, *(line for node in self.inputs for line in node.lines(depth + 1))]
+    def lines(self, measures: Measures | None, depth: int = 0) -> list[str]:
+        facts = None if measures is None else measures.of(self.step)
+        own = f"{'  ' * depth}{self.name}: {_show_details(self.details)}{_show_facts(facts)}"
+        return [own, *(line for node in self.inputs for line in node.lines(measures, depth + 1))]
 
 
-def describe(plan: Plan, measured: Mapping[str, object] | None = None) -> PlanNode:
-    """Return the tree of a plan; ``measured`` facts of a run are shown at its root."""
-    root = _describe_scan(plan) if isinstance(plan, ScanPlan) else _describe_vector(plan)
-    if measured is not None:
-        root.details["measured"] = dict(measured)
-    return root
+def explain_text(plan: Plan) -> str:
+    """Return the steps of a plan, one line each, what feeds a step indented below it."""
+    return "\n".join(_lines(plan, None))
 
 
-def explain_text(plan: Plan, stats: QueryStats | None = None) -> str:
-    """Return a plan as text; with ``stats`` the facts of its run are added."""
-    lines = describe(plan).lines()
-    if isinstance(plan, VectorPlan):
-        lines += [
-            f"skipped segment {skipped.uuid} of {skipped.index_name}: {skipped.reason}"
-            for skipped in plan.skipped
-        ]
-    if stats is not None:
-        facts = ", ".join(f"{name}={_show(value)}" for name, value in stats.to_dict().items())
-        lines.append(f"measured: {facts}")
-    return "\n".join(lines)
+def analyze_text(result: QueryResult) -> str:
+    """Return the steps of a plan that ran with what each did, then the facts of the whole run."""
+    totals = _show_details(result.stats.to_dict())
+    return "\n".join([*_lines(result.plan, result.measures), f"total: {totals}"])
 
 
-def _describe_scan(plan: ScanPlan) -> PlanNode:
-    scan = PlanNode("Scan", {"fragments": plan.num_fragments, "columns": plan.columns})
-    return PlanNode("Limit", {"offset": plan.offset, "limit": plan.limit}, [scan])
+def _lines(plan: Plan, measures: Measures | None) -> list[str]:
+    if isinstance(plan, ScanPlan):
+        return _describe_scan(plan).lines(measures)
+    return _describe_vector(plan).lines(measures) + [
+        f"skipped segment {skipped.uuid} of {skipped.index_name}: {skipped.reason}"
+        for skipped in plan.skipped
+    ]
 
 
-def _describe_vector(plan: VectorPlan) -> PlanNode:
+def _show_details(details: dict[str, object]) -> str:
+    return ", ".join(f"{name}={_show(value)}" for name, value in details.items())
+
+
+def _show_facts(facts: StepFacts | None) -> str:
+    return "" if facts is None else f" [{_show_details(facts.to_dict())}]"
+
+
+def _describe_scan(plan: ScanPlan) -> _Node:
+    scan = _Node("Scan", SCAN, {"fragments": plan.num_fragments, "columns": plan.columns})
+    return _Node("Limit", "", {"offset": plan.offset, "limit": plan.limit}, [scan])
+
+
+def _describe_vector(plan: VectorPlan) -> _Node:
     sources = [_describe_search(search) for search in plan.searches]
     if plan.rescore is not None:
-        rescore = PlanNode(
+        rescore = _Node(
             "Rescore",
+            RESCORE,
             {
                 "candidates": plan.rescore.candidates,
                 "k": plan.rescore.k,
@@ -84,20 +85,21 @@ def _describe_vector(plan: VectorPlan) -> PlanNode:
             "k": plan.flat.k,
             "reason": plan.flat.reason,
         }
-        sources.append(PlanNode("FlatSearch", flat))
+        sources.append(_Node("FlatSearch", FLAT, flat))
     details: dict[str, object] = {"metric": plan.metric, "offset": plan.offset, "k": plan.k}
     if plan.lower_bound is not None:
         details["lower_bound"] = plan.lower_bound
     if plan.upper_bound is not None:
         details["upper_bound"] = plan.upper_bound
-    merge = PlanNode("MergeByDistance", details, sources)
-    return PlanNode("Take", {"columns": plan.columns}, [merge])
+    merge = _Node("MergeByDistance", MERGE, details, sources)
+    return _Node("Take", TAKE, {"columns": plan.columns}, [merge])
 
 
-def _describe_search(search: IndexSearch) -> PlanNode:
+def _describe_search(search: IndexSearch) -> _Node:
     segment = search.segment
-    return PlanNode(
+    return _Node(
         "IndexSearch",
+        segment.uuid,
         {
             "index": segment.index_name,
             "segment": segment.uuid,

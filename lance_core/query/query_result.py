@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lance_core.index.candidates import Candidates
+    from lance_core.query.measure import Measures
     from lance_core.query.plan import Plan
     from lance_core.query.stats import QueryStats
 
@@ -30,6 +31,7 @@ class QueryResult:
     table: pa.Table
     stats: QueryStats
     plan: Plan
+    measures: Measures
 
 
 def answer_columns(

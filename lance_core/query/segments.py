@@ -135,6 +135,11 @@ class SegmentSearch:
         self.num_probed = 0
 
     @property
+    def uuid(self) -> str:
+        """The segment."""
+        return self._search.segment.uuid
+
+    @property
     def num_live(self) -> int:
         """Rows that the segment may return at all."""
         return self._bound.num_live

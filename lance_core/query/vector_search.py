@@ -9,7 +9,8 @@ import numpy as np
 
 from lance_core.query.merge import NO_CANDIDATES, merge, within
 from lance_core.query.residency import NotResidentError
-from lance_core.query.segments import BoundSearch, SegmentSearch
+from lance_core.query.segments import SegmentSearch
+from lance_core.query.steps import FLAT, MERGE, RESCORE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from lance_core.index.candidates import Candidates
     from lance_core.query.column_search import ColumnSearch
     from lance_core.query.deadline import Deadline
+    from lance_core.query.measure import Measures
     from lance_core.query.plan import IndexSearch, VectorPlan
+    from lance_core.query.segments import BoundSearch
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class VectorSearch:
         Rows wanted before the plan cut them to the rows there are; automatic probing goes by it.
     deadline
         Looked at between pieces of work.
+    measures
+        Receives what each step did.
     resident_only
         Raise ``NotResidentError`` instead of reading partitions or vectors.
     """
@@ -56,6 +61,7 @@ class VectorSearch:
         *,
         requested_k: int,
         deadline: Deadline,
+        measures: Measures,
         resident_only: bool = False,
     ) -> None:
         self.tally = SearchTally()
@@ -64,6 +70,7 @@ class VectorSearch:
         self._wanted = plan.offset + plan.k
         self._requested_k = requested_k
         self._deadline = deadline
+        self._measures = measures
         self._resident_only = resident_only
 
     def run(self, query: NDArray[np.float32]) -> Candidates:
@@ -72,8 +79,10 @@ class VectorSearch:
         if plan.k == 0:
             return NO_CANDIDATES
         found = [self._search_index(query), self._search_flat(query)]
-        ranked = merge(found, self._wanted)
-        return ranked.slice(plan.offset, self._wanted)
+        with self._measures.measure(MERGE) as facts:
+            ranked = merge(found, self._wanted).slice(plan.offset, self._wanted)
+            facts.rows += len(ranked)
+        return ranked
 
     def _search_index(self, query: NDArray[np.float32]) -> Candidates:
         plan = self._plan
@@ -85,11 +94,14 @@ class VectorSearch:
             return merge(lists, self._wanted)
         candidates = merge(lists, plan.rescore.candidates)
         self.tally.rows_refined += len(candidates)
-        exact = self._column.rescore(
-            candidates, query, plan.metric, resident_only=self._resident_only
-        )
-        # The range held approximate distances before; the exact ones may lie outside.
-        return within(exact, plan.lower_bound, plan.upper_bound).first(plan.rescore.k)
+        with self._measures.measure(RESCORE) as facts:
+            exact = self._column.rescore(
+                candidates, query, plan.metric, resident_only=self._resident_only
+            )
+            # The range held approximate distances before; the exact ones may lie outside.
+            kept = within(exact, plan.lower_bound, plan.upper_bound).first(plan.rescore.k)
+            facts.rows += len(kept)
+        return kept
 
     def _segment_searches(self, query: NDArray[np.float32]) -> list[SegmentSearch]:
         if self._plan.metric == "cosine":
@@ -113,33 +125,40 @@ class VectorSearch:
         7.3). Those that must be probed in any case are probed together: one that has fewer rows
         than are missing cannot end the search.
         """
-        lists: list[Candidates] = []
-        for search in searches:
-            lists.append(search.probe(search.num_initial(self._requested_k)))
-            self._deadline.check("searching partitions")
+        lists = [
+            self._probe_one(search, search.num_initial(self._requested_k)) for search in searches
+        ]
         found = sum(len(candidates) for candidates in lists)
         target = min(self._wanted, sum(search.num_live for search in searches))
         for search in searches:
             while found < target and search.num_left > 0:
-                more = search.probe(search.num_needed(target - found))
+                more = self._probe_one(search, search.num_needed(target - found))
                 lists.append(more)
                 found += len(more)
-                self._deadline.check("searching more partitions")
         self.tally.partitions_probed += sum(search.num_probed for search in searches)
         self.tally.partitions_total += sum(search.num_partitions for search in searches)
         return lists
+
+    def _probe_one(self, search: SegmentSearch, num_partitions: int) -> Candidates:
+        self._deadline.check("searching partitions")
+        with self._measures.measure(search.uuid) as facts:
+            found = search.probe(num_partitions)
+            facts.rows += len(found)
+        return found
 
     def _search_flat(self, query: NDArray[np.float32]) -> Candidates:
         flat = self._plan.flat
         if flat is None:
             return NO_CANDIDATES
-        found, num_rows = self._column.search_flat(
-            flat,
-            query,
-            self._plan.metric,
-            bounds=(self._plan.lower_bound, self._plan.upper_bound),
-            deadline=self._deadline,
-            resident_only=self._resident_only,
-        )
+        with self._measures.measure(FLAT) as facts:
+            found, num_rows = self._column.search_flat(
+                flat,
+                query,
+                self._plan.metric,
+                bounds=(self._plan.lower_bound, self._plan.upper_bound),
+                deadline=self._deadline,
+                resident_only=self._resident_only,
+            )
+            facts.rows += len(found)
         self.tally.rows_scanned_flat += num_rows
         return found

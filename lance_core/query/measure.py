@@ -1,0 +1,63 @@
+"""What each step of a plan did: rows, reads and time, for ``analyze``."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lance_core.io.metering import QueryMeter
+
+
+@dataclass(slots=True)
+class StepFacts:
+    """Totals of one step over all query vectors; ``rows`` are those it handed on."""
+
+    rows: int = 0
+    bytes_read: int = 0
+    store_requests: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    elapsed_ms: float = 0.0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the members under their own names."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+class Measures:
+    """Facts of the steps of one run; belongs to one thread.
+
+    Parameters
+    ----------
+    meter
+        Counts the reads of the run.
+    """
+
+    def __init__(self, meter: QueryMeter) -> None:
+        self._meter = meter
+        self._steps: dict[str, StepFacts] = {}
+
+    def of(self, step: str) -> StepFacts | None:
+        """Return what a step did, None if it did not run."""
+        return self._steps.get(step)
+
+    @contextmanager
+    def measure(self, step: str) -> Iterator[StepFacts]:
+        """Add what the block reads and the time it takes to a step; the block adds its rows."""
+        facts = self._steps.setdefault(step, StepFacts())
+        meter = self._meter
+        before = (meter.bytes_read, meter.store_requests, meter.cache_hits, meter.cache_misses)
+        started = time.perf_counter()
+        try:
+            yield facts
+        finally:
+            facts.elapsed_ms += (time.perf_counter() - started) * 1000
+            facts.bytes_read += meter.bytes_read - before[0]
+            facts.store_requests += meter.store_requests - before[1]
+            facts.cache_hits += meter.cache_hits - before[2]
+            facts.cache_misses += meter.cache_misses - before[3]

@@ -1,0 +1,9 @@
+"""Names under which steps are measured; an index search goes by the uuid of its segment."""
+
+from __future__ import annotations
+
+SCAN = "scan"
+FLAT = "flat"
+RESCORE = "rescore"
+MERGE = "merge"
+TAKE = "take"

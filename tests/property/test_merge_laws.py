@@ -1,0 +1,49 @@
+"""Merging ranked lists is sorting their union."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, strategies as st
+
+from lance_core.query.merge import merge, rank, within
+
+rows = st.lists(
+    st.tuples(
+        st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, float("inf")]),
+        st.integers(0, 2**64 - 1),
+    ),
+    unique_by=lambda row: row[1],
+    max_size=40,
+)
+
+
+def ranked(given_rows):
+    distances = np.array([distance for distance, _ in given_rows], np.float32)
+    addresses = np.array([address for _, address in given_rows], np.uint64)
+    return rank(distances, addresses)
+
+
+def pairs(candidates):
+    return list(zip(candidates.distances.tolist(), candidates.row_addresses.tolist(), strict=True))
+
+
+@given(rows, st.integers(1, 4), st.integers(0, 60))
+def test_merging_parts_gives_the_first_rows_of_the_sorted_whole(whole, num_parts, k):
+    parts = [ranked(whole[part::num_parts]) for part in range(num_parts)]
+    expected = sorted((float(np.float32(distance)), address) for distance, address in whole)
+    assert pairs(merge(parts, k)) == expected[:k]
+
+
+@given(rows, st.floats(-1e6, 1e6, width=32), st.floats(-1e6, 1e6, width=32))
+def test_bounds_keep_the_lower_and_drop_the_upper(whole, lower, upper):
+    kept = pairs(within(ranked(whole), lower, upper))
+    assert kept == [row for row in pairs(ranked(whole)) if lower <= row[0] < upper]
+
+
+def test_rows_without_a_distance_are_dropped():
+    found = rank(np.array([2, np.nan, 1], np.float32), np.array([7, 8, 9], np.uint64))
+    assert pairs(found) == [(1.0, 9), (2.0, 7)]
+
+
+def test_nothing_merged_is_nothing():
+    assert len(merge([], 5)) == 0

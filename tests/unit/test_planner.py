@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pyroaring import BitMap
+
+from lance_core.query.plan import SegmentDescription
+from lance_core.query.planner import choose_index, plan_vector
+from lance_core.query.request import VectorQuery
+
+
+def segment(
+    name: str = "vec_idx",
+    *,
+    uuid: str = "u1",
+    metric: str = "l2",
+    kind: str = "IVF_PQ",
+    covers: tuple[int, ...] = (0,),
+    created: int | None = 1,
+    reason: str | None = None,
+) -> SegmentDescription:
+    return SegmentDescription(
+        index_name=name,
+        uuid=uuid,
+        kind=kind,
+        metric=metric,
+        coverage=BitMap(covers),
+        num_partitions=8,
+        created_at_ms=created,
+        reason=reason,
+    )
+
+
+def query(**given) -> VectorQuery:
+    return VectorQuery(vectors=np.ones((1, 4), np.float32), **given)
+
+
+def plan(segments, live=(0, 1), num_rows=1000, **given):
+    request = query(**given)
+    choice = choose_index(
+        segments, BitMap(live), metric=request.metric, use_index=request.use_index
+    )
+    return plan_vector(request, choice, column="v", columns=("id",), num_rows=num_rows)
+
+
+def test_fragments_that_no_segment_covers_are_searched_exactly():
+    made = plan([segment()], live=(0, 1, 2))
+    assert made.flat is not None
+    assert made.flat.fragments == BitMap([1, 2])
+
+
+def test_an_index_that_covers_everything_leaves_nothing_to_scan():
+    made = plan([segment(covers=(0,)), segment(uuid="u2", covers=(1,))])
+    assert made.flat is None
+    assert len(made.searches) == 2
+
+
+def test_quantised_distances_are_made_exact_before_they_meet_exact_ones():
+    made = plan([segment()], live=(0, 1))
+    assert made.rescore is not None
+    assert made.rescore.reason == "mixed"
+    assert made.is_exact
+
+
+def test_quantised_distances_alone_stay_as_they_are():
+    made = plan([segment()], live=(0,))
+    assert made.rescore is None
+    assert not made.is_exact
+
+
+def test_a_refine_factor_widens_the_index_search_only():
+    made = plan([segment()], live=(0, 1), k=10, offset=5, refine_factor=4)
+    assert made.searches[0].k == 60
+    assert made.rescore is not None
+    assert (made.rescore.candidates, made.rescore.k) == (60, 15)
+    assert made.flat is not None
+    assert made.flat.k == 15
+
+
+def test_an_unusable_segment_is_named_and_its_fragments_scanned():
+    made = plan([segment(reason="index type IVF_RQ is not supported", covers=())], live=(0,))
+    assert made.flat is not None
+    assert made.flat.fragments == BitMap([0])
+    assert made.skipped[0].reason == "index type IVF_RQ is not supported"
+
+
+def test_without_a_metric_the_index_with_the_best_coverage_decides():
+    made = plan(
+        [
+            segment("a", uuid="u1", metric="l2", covers=(0,)),
+            segment("b", uuid="u2", metric="dot", covers=(0, 1)),
+        ]
+    )
+    assert made.metric == "dot"
+
+
+def test_of_equal_indices_the_first_created_is_chosen():
+    made = plan(
+        [
+            segment("a", uuid="u1", metric="dot", created=9),
+            segment("b", uuid="u2", metric="cosine", created=3),
+        ]
+    )
+    assert made.metric == "cosine"
+
+
+def test_a_metric_that_no_index_has_is_searched_exactly_and_said():
+    made = plan([segment(metric="cosine")], live=(0,), metric="l2")
+    assert made.searches == ()
+    assert made.flat is not None
+    assert "its metric is cosine" in made.skipped[0].reason
+
+
+def test_an_exact_search_takes_the_metric_of_the_index():
+    made = plan([segment(metric="cosine")], live=(0,), use_index=False)
+    assert made.metric == "cosine"
+    assert made.searches == ()
+
+
+def test_without_any_index_the_metric_is_l2():
+    assert plan([]).metric == "l2"
+
+
+def test_an_unusable_segment_still_tells_its_metric():
+    assert plan([segment(metric="dot", reason="too new", covers=())]).metric == "dot"
+
+
+def test_fast_search_scans_nothing():
+    made = plan([segment()], live=(0, 1), fast_search=True)
+    assert made.flat is None
+    assert plan([], fast_search=True).flat is None
+
+
+@pytest.mark.parametrize("k", [None, 10**18])
+def test_no_step_keeps_more_rows_than_there_are(k):
+    made = plan([segment()], live=(0, 1), k=k, refine_factor=7, num_rows=1000)
+    assert made.searches[0].k == 1000
+    assert made.k == 1000
+
+
+def test_an_offset_behind_the_end_leaves_no_rows():
+    assert plan([segment()], offset=5000, k=10, num_rows=1000).k == 0
