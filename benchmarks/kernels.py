@@ -14,8 +14,9 @@ import numpy as np
 
 from lance_core.kernels.exact import scan_pages, score_rows
 from lance_core.kernels.ivf_flat import search_flat
-from lance_core.kernels.ivf_pq import NUM_CODES, search_pq
+from lance_core.kernels.ivf_pq import search_pq
 from lance_core.kernels.memory import address_of
+from lance_core.kernels.pq_table import NUM_CODES
 from lance_core.kernels.rank import rank_centroids
 from lance_core.kernels.topk import TopRows
 

@@ -70,3 +70,33 @@ def nearest(
     distances, ordinals = distances[keep], ordinals[keep]
     order = np.lexsort((ordinals, distances))[:k]
     return distances[order].tolist(), ordinals[order].tolist()
+
+
+def pylance_sums(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the row sums of ``left * right``, both ``(n, w)``, in pylance's order of additions.
+
+    The rule stands in `lance_core.kernels.pq_table`.
+    """
+    width = left.shape[1]
+    lanes = 0 if width < 8 else 8 if width <= 16 else 16
+    whole = 0 if lanes == 0 else width // lanes * lanes
+    products = left * right
+    rest = np.zeros(len(left), np.float32)
+    for s in range(whole, width):
+        rest += products[:, s]
+    if lanes == 0:
+        return rest
+    sums = products[:, :lanes]
+    for s in range(lanes, whole, lanes):
+        if lanes == 8:  # fused: a float64 holds the product of two float32 without rounding
+            exact = left[:, s : s + 8].astype(np.float64) * right[:, s : s + 8]
+            sums = (exact + sums).astype(np.float32)
+        else:
+            sums = sums + products[:, s : s + lanes]
+    while lanes == 8 and sums.shape[1] > 1:
+        half = sums.shape[1] // 2
+        sums = sums[:, :half] + sums[:, half:]
+    total = np.zeros(len(left), np.float32)
+    for lane in range(sums.shape[1]):
+        total += sums[:, lane]
+    return total + rest

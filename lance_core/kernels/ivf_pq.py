@@ -1,8 +1,7 @@
 """Searching partitions that hold 8-bit product-quantiser codes.
 
 Every sum is formed in the order in which pylance forms it, so distances are equal bit for bit.
-Passes over four sub-dimensions, and over four columns of codes, were the fastest of those measured
-(hot-path page, section 3).
+Passes over four columns of codes were the fastest of those measured (hot-path page, section 3).
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ from lance_core.kernels.memory import (
     uint32_at,
     uint64_at,
 )
+from lance_core.kernels.pq_table import NUM_CODES, fill_table
 from lance_core.kernels.topk import TopRows, offer_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-NUM_CODES = 256
 
 
 def search_pq(
@@ -83,59 +81,6 @@ def search_pq(
 
 
 @kernel(ordered=True)
-def fill_l2_table(
-    residual: NDArray[np.float32], codebook: NDArray[np.float32], table: NDArray[np.float32]
-) -> None:
-    """Write the squared distance of each part of ``residual`` to each code, shape ``(m, 256)``."""
-    width = codebook.shape[1]
-    singles = width % 4
-    for j in range(len(codebook)):
-        row = table[j]
-        part = residual[j * width :]
-        row[:] = np.float32(0)
-        for s in range(singles):
-            values = codebook[j, s]
-            r = part[s]
-            for c in range(NUM_CODES):
-                row[c] += (r - values[c]) * (r - values[c])
-        for s in range(singles, width, 4):
-            add_four_squares(part[s:], codebook[j, s:], row)
-
-
-@kernel(ordered=True)
-def add_four_squares(
-    part: NDArray[np.float32], values: NDArray[np.float32], row: NDArray[np.float32]
-) -> None:
-    """Add the squared gaps of four sub-dimensions to a table row, one after the other."""
-    r0, r1, r2, r3 = part[0], part[1], part[2], part[3]
-    v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
-    for c in range(NUM_CODES):
-        a = r0 - v0[c]
-        b = r1 - v1[c]
-        g = r2 - v2[c]
-        h = r3 - v3[c]
-        row[c] = (((row[c] + a * a) + b * b) + g * g) + h * h
-
-
-@kernel(ordered=True)
-def fill_dot_table(
-    query: NDArray[np.float32], codebook: NDArray[np.float32], table: NDArray[np.float32]
-) -> None:
-    """Write ``1 - q.c`` of each part of ``query`` and each code, shape ``(m, 256)``."""
-    width = codebook.shape[1]
-    for j in range(len(codebook)):
-        row = table[j]
-        row[:] = np.float32(0)
-        for s in range(width):
-            values = codebook[j, s]
-            q = query[j * width + s]
-            for c in range(NUM_CODES):
-                row[c] += q * values[c]
-        for c in range(NUM_CODES):
-            row[c] = np.float32(1) - row[c]
-
-
-@kernel(ordered=True)
 def sum_codes(
     codes_address: int,
     count: int,
@@ -191,7 +136,7 @@ def _search_pq(
     num_columns = len(codebook)
     table = np.empty((num_columns, NUM_CODES), np.float32)
     if is_dot:
-        fill_dot_table(query, codebook, table)
+        fill_table(query, codebook, table, is_dot)
     most_rows = 0
     for block in range(len(blocks)):
         most_rows = max(most_rows, blocks[block, 2])
@@ -202,7 +147,7 @@ def _search_pq(
             # Columns of codes are too short for the processor to see them coming.
             prefetch_bytes(blocks[block + 1, 0], blocks[block + 1, 2] * num_columns)
         if not is_dot:
-            fill_l2_table(query - centroids[probes[block]], codebook, table)
+            fill_table(query - centroids[probes[block]], codebook, table, is_dot)
         sum_codes(blocks[block, 0], count, table, distances)
         if is_dot:
             distances[:count] -= np.float32(num_columns - 1)

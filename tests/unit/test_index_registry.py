@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyroaring import BitMap
+
+from lance_core.ids import FieldId
+from lance_core.index.coverage import effective_coverage
+from lance_core.index.registry import IndexKind, Unusable, classify
+from lance_core.index.vector.metric import Metric, metric_in_details
+from lance_core.table.index_metadata import IndexMetadata
+
+SEGMENT = IndexMetadata(
+    uuid="00000000-0000-0000-0000-000000000001",
+    name="vector_idx",
+    field_ids=(FieldId(1),),
+    dataset_version=1,
+    fragment_bitmap=BitMap([0, 1, 5]),
+    type_name="VectorIndexDetails",
+    details=b"",
+    index_version=1,
+    created_at_ms=None,
+    files=(),
+    base_id=None,
+)
+REUSE = replace(SEGMENT, name="__lance_frag_reuse", type_name="FragmentReuseIndexDetails")
+
+
+def reason(segment: IndexMetadata, *others: IndexMetadata) -> str:
+    answer = classify(segment, [segment, *others])
+    assert isinstance(answer, Unusable)
+    return answer.reason
+
+
+@pytest.mark.parametrize("index_version", [0, 1, 2])
+@pytest.mark.parametrize("type_name", ["VectorIndexDetails", ""])
+def test_vector_segments_of_known_versions_are_usable(type_name: str, index_version: int) -> None:
+    segment = replace(SEGMENT, type_name=type_name, index_version=index_version)
+    assert classify(segment, [segment]) == IndexKind.VECTOR
+
+
+@pytest.mark.parametrize("index_version", [-1, 3, 99])
+def test_other_versions_are_skipped(index_version: int) -> None:
+    assert "version" in reason(replace(SEGMENT, index_version=index_version))
+
+
+def test_an_unknown_type_is_skipped_by_name() -> None:
+    assert "BTreeIndexDetails" in reason(replace(SEGMENT, type_name="BTreeIndexDetails"))
+
+
+def test_unknown_coverage_cannot_be_used() -> None:
+    assert "not recorded" in reason(replace(SEGMENT, fragment_bitmap=None))
+
+
+def test_a_segment_below_another_base_path_cannot_be_used() -> None:
+    assert "base path 3" in reason(replace(SEGMENT, base_id=3))
+
+
+def test_a_vector_index_on_two_columns_is_skipped() -> None:
+    assert "2 columns" in reason(replace(SEGMENT, field_ids=(FieldId(1), FieldId(2))))
+
+
+def test_a_reuse_index_makes_every_segment_unusable() -> None:
+    assert "reuse" in reason(SEGMENT, REUSE)
+    assert "table itself" in reason(REUSE)
+
+
+def test_coverage_leaves_out_fragments_that_are_gone() -> None:
+    assert effective_coverage(SEGMENT, BitMap([1, 2, 5])) == BitMap([1, 5])
+
+
+def test_unknown_coverage_covers_nothing() -> None:
+    assert not effective_coverage(replace(SEGMENT, fragment_bitmap=None), BitMap([1]))
+
+
+@pytest.mark.parametrize(
+    ("details", "metric"),
+    [
+        (b"", None),
+        (b"\x42\x00", Metric.L2),
+        (b"\x08\x01", Metric.COSINE),
+        (b"\x08\x02\x22\x04\x08\x08\x10\x08", Metric.DOT),
+        (b"\x08\x03", None),
+        (b"\xff", None),
+    ],
+)
+def test_the_metric_in_the_details_is_read(details: bytes, metric: Metric | None) -> None:
+    assert metric_in_details(details) == metric
