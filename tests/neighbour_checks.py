@@ -47,11 +47,14 @@ def exact_distances(
 ) -> NDArray[np.float64]:
     """Return all distances by numpy in float64; NaN where there is none."""
     wide, asked = vectors.astype(np.float64), query.astype(np.float64)
+    distances: NDArray[np.float64]
     if metric == "l2":
-        distances: NDArray[np.float64] = ((wide - asked) ** 2).sum(axis=1)
+        distances = ((wide - asked) ** 2).sum(axis=1)
         return distances
     products = wide @ asked
     if metric == "dot":
-        return 1 - products
+        distances = 1 - products
+        return distances
     with np.errstate(invalid="ignore", divide="ignore"):
-        return 1 - products / (np.linalg.norm(wide, axis=1) * np.linalg.norm(asked))
+        distances = 1 - products / (np.linalg.norm(wide, axis=1) * np.linalg.norm(asked))
+    return distances

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import lance_core
@@ -70,8 +69,8 @@ def test_a_legacy_index_is_left_out_and_its_rows_are_searched_exactly(
 ) -> None:
     root = old_dataset(release, name)
     dataset = lance_core.open_dataset(str(root))
-    truth = pq.read_table(root.with_suffix(".truth.parquet"))
-    vectors = np.array(truth["vec"].to_pylist(), np.float32)
+    stored = dataset.scan(["id", "vec"]).read_all()
+    vectors = np.array(stored["vec"].to_pylist(), np.float32)
     for search in recorded(root):
         query = np.array(search["q"], np.float32)
         metric = "l2" if search.get("use_index") is False else name.rpartition("_")[2]
@@ -79,7 +78,7 @@ def test_a_legacy_index_is_left_out_and_its_rows_are_searched_exactly(
         nearest = np.argsort(distances, kind="stable")[: search["k"]]
         expected = pa.table(
             {
-                "id": truth["id"].take(nearest),
+                "id": stored["id"].take(nearest),
                 "_distance": pa.array(distances[nearest].astype(np.float32)),
             }
         )

@@ -68,7 +68,8 @@ class Table:
     generator: np.random.Generator
 
     def query(self) -> NDArray[np.float32]:
-        return draw(self.generator, 1)[0]
+        vector: NDArray[np.float32] = draw(self.generator, 1)[0]
+        return vector
 
 
 def draw(generator: np.random.Generator, count: int) -> NDArray[np.float32]:
@@ -92,9 +93,12 @@ def build(case: Case, root: Path) -> Table:
     uri = str(root)
     base = rows(draw(generator, 3000), 0, case.value_type)
     dataset = lance.write_dataset(base, uri, max_rows_per_file=1300)
-    knobs = {"num_sub_vectors": 8} if case.kind == "IVF_PQ" else {}
     dataset = dataset.create_index(
-        "vec", case.kind, metric=case.metric, num_partitions=case.num_partitions, **knobs
+        "vec",
+        case.kind,
+        metric=case.metric,
+        num_partitions=case.num_partitions,
+        num_sub_vectors=8 if case.kind == "IVF_PQ" else None,
     )
     next_id = 3000
     if case.delta:
