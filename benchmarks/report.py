@@ -84,7 +84,7 @@ def print_table(rows: list[Row], title: str) -> None:
             table.add_section()
         table.add_row(row.case if row.case != previous else "", *_cells(row))
         previous = row.case
-    Console(width=120).print(table)
+    Console(width=130).print(table)
 
 
 def _cells(row: Row) -> list[str]:
