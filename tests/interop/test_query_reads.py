@@ -1,4 +1,4 @@
-"""What a query reads from the store: no more than the rows it needs and the tails of their files."""
+"""What a query reads from the store: the rows it needs, the tails of their files, little more."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_cold_query_reads_little_more_than_it_needs(opened, root):
 def needed_bytes(
     dataset: Dataset, root: Path, by_path: dict[str, int], num_probes: int, num_refined: int
 ) -> int:
-    """Count one tail per file, the probed partitions, uncovered vectors and whole chunks of rows."""
+    """Count tails, header, probed partitions, uncovered vectors and whole chunks of rows."""
     tails = sum(
         min((root / path).stat().st_size, TAIL_BYTES) for path in by_path if "_del" not in path
     )

@@ -195,7 +195,7 @@ def _tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
     if stored_type is None:
         raise UnusableSegmentError(f"tensors of type {tensor.data_type} are not supported")
     shape = tuple(tensor.shape)
-    if prod(shape) * stored_type.itemsize != len(tensor.data):
+    if len(shape) != _MATRIX_DIMENSIONS or prod(shape) * stored_type.itemsize != len(tensor.data):
         raise CorruptFileError(
             path, f"a tensor of shape {shape} and type {stored_type} has {len(tensor.data)} bytes"
         )
