@@ -5,6 +5,7 @@ The algorithm is that of the file format, section 4.1, over whole pages at a tim
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +60,9 @@ class PageLevels:
             is_null = self._is_all_null and layer.null_level is not None
             valid = np.full(self._num_slots, not is_null)
         else:
-            slots = self._definition[self._lists_at_level[self._definition] <= self._lists_passed]
+            table = self._lists_at_level
+            lists = table[np.minimum(self._definition, len(table) - 1)]
+            slots = self._definition[lists <= self._lists_passed]
             valid = slots <= self._levels_passed
             if layer.null_level is None:
                 valid = np.ones(len(slots), np.bool_)
@@ -114,20 +117,24 @@ class PageLevels:
             self._definition = self._definition[::dimension]
 
 
+@cache
 def _lists_at_level(layers: Layers) -> NDArray[np.int64]:
-    """For each 16-bit level, the list layers up to and with the layer that hands it out."""
+    """For each level, the list layers up to and with the layer that hands it out.
+
+    The last entry stands for all higher levels, which no layer hands out.
+    """
     lists = 0
     table = [0]
     for layer in layers.layers:
         lists += layer.is_list
         table += [lists] * layer.num_levels
-    padded = np.full(1 << 16, lists + 1, np.int64)
-    padded[: len(table)] = table
-    return padded
+    return np.array([*table, lists + 1], np.int64)
 
 
 def leaf_array(pages: Sequence[PageData], kind: pa.DataType, place: Place) -> pa.Array:
     """Build a column that is neither list nor struct."""
+    if any(len(page.layers.layers) != 1 for page in pages):
+        raise place.corrupt("the layers of a page do not fit the type of its column")
     return _leaf(pages, [PageLevels(page) for page in pages], kind, place)
 
 

@@ -22,6 +22,7 @@ from lance_core.file.metadata import read_metadata
 from lance_core.file.nested_v2_0 import read_node
 from lance_core.file.pages import PageParser
 from lance_core.io.metering import current_meter
+from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -294,6 +295,16 @@ class LanceFileReader:
     def _read_disjoint(
         self, target: ColumnTarget, pieces: list[tuple[int, int]]
     ) -> ReadSteps[pa.Array]:
+        array = yield from self._read_pages(target, pieces)
+        wanted = sum(stop - start for start, stop in pieces)
+        if len(array) != wanted:
+            place = Place(self.path, target.field.name)
+            raise place.corrupt(f"the pages hold {len(array)} of the {wanted} rows asked for")
+        return array
+
+    def _read_pages(
+        self, target: ColumnTarget, pieces: list[tuple[int, int]]
+    ) -> ReadSteps[pa.Array]:
         column = self._single_column(target)
         if column is not None:
             pages = yield from column.read(pieces)
@@ -360,7 +371,7 @@ def _rows_per_row(field: LanceField, factor: int = 1) -> dict[FieldId, int]:
     if field.owns_column:
         return {field.id: factor}
     if field.logical_type.startswith("fixed_size_list:"):
-        factor *= int(field.logical_type.rpartition(":")[2])
+        factor *= arrow_type(field).list_size
     return {
         leaf: rows
         for child in field.children

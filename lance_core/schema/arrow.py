@@ -61,13 +61,20 @@ def _dictionary(rest: str) -> pa.DataType:
     return pa.dictionary(_parse(match[2]), _parse(match[1]), ordered=match[3] == "true")
 
 
+def _size(text: str) -> int:
+    """Read a width or dimension; Arrow takes negative ones for "variable"."""
+    if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) == 0:
+        raise ValueError(text)
+    return int(text)
+
+
 def _fixed_size_list(rest: str) -> pa.DataType:
     element, _, dimension = rest.rpartition(":")
-    return pa.list_(_parse(element), int(dimension))
+    return pa.list_(_parse(element), _size(dimension))
 
 
 _PARAMETRIC: dict[str, Callable[[str], pa.DataType]] = {
-    "fixed_size_binary": lambda width: pa.binary(int(width)),
+    "fixed_size_binary": lambda width: pa.binary(_size(width)),
     "decimal:128": _decimal128,
     "decimal:256": _decimal256,
     "timestamp": _timestamp,
@@ -123,35 +130,37 @@ def arrow_type(field: LanceField) -> pa.DataType:
     kind = field.logical_type
     if kind == "struct":
         return pa.struct([to_arrow_field(child) for child in field.children])
-    if kind in _WITH_ONE_CHILD or kind.startswith("fixed_size_list:struct:"):
-        return _of_child(field)
     try:
+        if kind in _WITH_ONE_CHILD or kind.startswith(_LIST_OF_STRUCTS):
+            return _of_child(field)
         return parse_logical_type(kind)
     except UnsupportedFeatureError as error:
         raise UnsupportedFeatureError(f"column {field.name!r}: {error}") from None
 
 
+_LIST_OF_STRUCTS = "fixed_size_list:struct:"
 _WITH_ONE_CHILD = {"list", "list.struct", "large_list", "large_list.struct", "map"}
 
 
 def _of_child(field: LanceField) -> pa.DataType:
     if len(field.children) != 1:
-        raise UnsupportedFeatureError(
-            f"column {field.name!r}: {field.logical_type} with {len(field.children)} children"
-        )
+        raise UnsupportedFeatureError(f"{field.logical_type} with {len(field.children)} children")
     child = to_arrow_field(field.children[0])
     if field.logical_type.startswith("large_list"):
         return pa.large_list(child)
     if field.logical_type.startswith("list"):
         return pa.list_(child)
     if field.logical_type == "map":
-        return _map_type(field, child)
-    return pa.list_(child, int(field.logical_type.rpartition(":")[2]))
+        return _map_type(child)
+    try:
+        return pa.list_(child, _size(field.logical_type.removeprefix(_LIST_OF_STRUCTS)))
+    except (ValueError, OverflowError):
+        raise UnsupportedFeatureError(f"{field.logical_type[:80]!r} is not known") from None
 
 
-def _map_type(field: LanceField, entries: pa.Field) -> pa.DataType:
+def _map_type(entries: pa.Field) -> pa.DataType:
     if not pa.types.is_struct(entries.type) or entries.type.num_fields != len(("key", "value")):
-        raise UnsupportedFeatureError(f"column {field.name!r}: map without key and value")
+        raise UnsupportedFeatureError("map without key and value")
     return pa.map_(entries.type.field(0), entries.type.field(1))
 
 
