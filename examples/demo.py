@@ -67,8 +67,10 @@ def serving(port: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """Run ``lance-serve`` on the example data; it is ready when this returns."""
     command = [str(Path(sys.executable).with_name("lance-serve")), "serve", "--root"]
     options = [str(EXAMPLES / "data"), "--host", HOST, "--port", str(port)]
-    log = Path(tempfile.gettempdir()) / f"lance-serve-demo-{port}.log"
-    with log.open("wb") as sink:
+    with tempfile.NamedTemporaryFile(
+        prefix="lance-serve-demo-", suffix=".log", delete=False
+    ) as sink:
+        log = Path(sink.name)
         server = subprocess.Popen(  # noqa: S603 - our own command line
             [*command, *options], cwd=EXAMPLES.parent, stdout=sink, stderr=sink
         )
