@@ -19,7 +19,7 @@ from lance_core.query.merge import rank
 from lance_core.query.planner import choose_index
 from lance_core.query.residency import NotResidentError
 from lance_core.query.segments import BoundSearch, describe_segments
-from lance_core.scan.projection import resolve_projection
+from lance_core.scan.projection import ProjectedColumn, Projection
 from lance_core.scan.take import take_rows
 from lance_core.scan.vector_column import VectorColumn, as_vectors
 
@@ -45,7 +45,7 @@ class ColumnSearch:
         self._snapshot = snapshot
         self._live = BitMap(snapshot.fragments_by_id)
         self.vectors = VectorColumn(session.files, session.cache, snapshot, field)
-        self._projection = resolve_projection(snapshot.schema, [field.name])
+        self._projection = Projection((ProjectedColumn(field.name, field),))
         opened = describe_segments(session, snapshot, field, self._live)
         self.descriptions: tuple[SegmentDescription, ...] = tuple(d for d, _ in opened)
         self._segments = {d.uuid: segment for d, segment in opened if segment is not None}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
@@ -24,23 +23,26 @@ from lance_core.query.query_result import (
 )
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.query.residency import NotResidentError
-from lance_core.query.stats import QueryStats, StopReason
+from lance_core.query.stats import PlanKind, QueryStats, StopReason
 from lance_core.query.steps import SCAN, TAKE
-from lance_core.query.vector_search import VectorSearch
+from lance_core.query.vector_field import find_vector_field
+from lance_core.query.vector_search import SearchTally, VectorSearch
 from lance_core.scan.projection import Projection, resolve_projection
 from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import take_rows
-from lance_core.scan.vector_column import vector_dimension
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
 
 Request = VectorQuery | ScanQuery
+
+_MAX_PROJECTIONS = 256
 
 
 class QueryEngine:
@@ -57,7 +59,8 @@ class QueryEngine:
     def __init__(self, session: Session, snapshot: Snapshot) -> None:
         self._session = session
         self._snapshot = snapshot
-        self._columns: dict[str, ColumnSearch] = {}
+        self._columns: dict[FieldId, ColumnSearch] = {}
+        self._asked: dict[tuple[str | None, int], ColumnSearch] = {}
         self._projections: dict[tuple[str, ...], Projection] = {}
         self._num_rows: int | None = None
         self._is_mapped = snapshot.scheduler.store.map(snapshot.manifest.path) is not None
@@ -144,20 +147,13 @@ class QueryEngine:
             table = pa.Table.from_batches(self.scan(request), self.scan_schema(request))
             facts.rows = table.num_rows
         is_short = request.limit is None or table.num_rows < request.limit
-        stats = QueryStats(
-            version=self._snapshot.version,
+        stats = self._stats(
+            meter,
+            started,
+            SearchTally(),
             plan="scan",
             exact=True,
-            partitions_probed=0,
-            partitions_total=0,
-            rows_scanned_flat=0,
-            rows_refined=0,
-            bytes_read=meter.bytes_read,
-            store_requests=meter.store_requests,
-            cache_hits=meter.cache_hits,
-            cache_misses=meter.cache_misses,
             stop_reason="no_more_rows" if is_short else "complete",
-            elapsed_ms=_elapsed_ms(started),
         )
         return QueryResult(table, stats, self._plan_scan(request), measures)
 
@@ -189,23 +185,13 @@ class QueryEngine:
         with measures.measure(TAKE) as facts:
             table = self._take(found, projection, plan, batched=request.batched)
             facts.rows = table.num_rows
-        tally = search.tally
-        stats = QueryStats(
-            version=self._snapshot.version,
+        stats = self._stats(
+            meter,
+            started,
+            search.tally,
             plan="ann" if plan.searches else "exact",
             exact=plan.is_exact,
-            partitions_probed=tally.partitions_probed,
-            partitions_total=tally.partitions_total,
-            rows_scanned_flat=tally.rows_scanned_flat,
-            rows_refined=tally.rows_refined,
-            bytes_read=meter.bytes_read,
-            store_requests=meter.store_requests,
-            cache_hits=meter.cache_hits,
-            cache_misses=meter.cache_misses,
-            stop_reason=_stop_reason(
-                request, table.num_rows, tally.partitions_probed < tally.partitions_total
-            ),
-            elapsed_ms=_elapsed_ms(started),
+            stop_reason=_stop_reason(request, table.num_rows, search.tally),
         )
         return QueryResult(table, stats, plan, measures)
 
@@ -220,6 +206,32 @@ class QueryEngine:
         addresses = np.concatenate([each.row_addresses for each in found])
         rows = take_rows(self._session.files, self._snapshot, addresses, projection)
         return vector_answer(rows, found, plan.columns, batched=batched)
+
+    def _stats(
+        self,
+        meter: QueryMeter,
+        started: float,
+        tally: SearchTally,
+        *,
+        plan: PlanKind,
+        exact: bool,
+        stop_reason: StopReason,
+    ) -> QueryStats:
+        return QueryStats(
+            version=self._snapshot.version,
+            plan=plan,
+            exact=exact,
+            partitions_probed=tally.partitions_probed,
+            partitions_total=tally.partitions_total,
+            rows_scanned_flat=tally.rows_scanned_flat,
+            rows_refined=tally.rows_refined,
+            bytes_read=meter.bytes_read,
+            store_requests=meter.store_requests,
+            cache_hits=meter.cache_hits,
+            cache_misses=meter.cache_misses,
+            stop_reason=stop_reason,
+            elapsed_ms=(time.perf_counter() - started) * 1000,
+        )
 
     def _plan_vector(self, request: VectorQuery, column: ColumnSearch) -> VectorPlan:
         choice = column.choice(request.metric, use_index=request.use_index)
@@ -239,56 +251,32 @@ class QueryEngine:
         found = self._projections.get(columns)
         if found is None:
             found = resolve_projection(self._snapshot.schema, columns)
+            if len(self._projections) >= _MAX_PROJECTIONS:
+                self._projections.clear()  # callers choose the columns, so their number is open
             self._projections[columns] = found
         return found
 
     def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:
-        dimension = request.vectors.shape[1]
-        field = self._vector_field(request.column, dimension)
-        found = self._columns.get(field.name)
+        key = (request.column, request.vectors.shape[1])
+        found = self._asked.get(key)
         if found is None:
             if resident_only:
                 raise NotResidentError("index headers have to be read")
-            fresh = ColumnSearch(self._session, self._snapshot, field)
-            with self._lock:
-                found = self._columns.setdefault(field.name, fresh)
-        if found.vectors.dimension != dimension:
-            raise TypeMismatchError(
-                f'column "{field.name}" has {found.vectors.dimension} dimensions, the query vector'
-                f" {dimension}; give {found.vectors.dimension} numbers"
-            )
+            field = find_vector_field(self._snapshot.schema, request.column, key[1])
+            found = self._asked[key] = self._open_column(field)
         return found
 
-    def _vector_field(self, column: str | None, dimension: int) -> LanceField:
-        schema = self._snapshot.schema
-        if column is not None:
-            return schema.field(column)
-        vector_fields = {
-            field.name: field for field in schema.fields if vector_dimension(field) is not None
-        }
-        fitting = [f for f in vector_fields.values() if vector_dimension(f) == dimension]
-        if len(fitting) == 1:
-            return fitting[0]
-        columns = ", ".join(
-            f"{name} ({vector_dimension(field)})" for name, field in vector_fields.items()
-        )
-        if not vector_fields:
-            raise InvalidRequestError("the table has no vector column")
-        if not fitting:
-            raise TypeMismatchError(
-                f"no vector column has {dimension} dimensions as the query vector has; vector"
-                f" columns are: {columns}"
-            )
-        raise InvalidRequestError(
-            f"several vector columns have {dimension} dimensions; name one: {columns}"
-        )
+    def _open_column(self, field: LanceField) -> ColumnSearch:
+        found = self._columns.get(field.id)
+        if found is None:
+            fresh = ColumnSearch(self._session, self._snapshot, field)
+            with self._lock:
+                found = self._columns.setdefault(field.id, fresh)
+        return found
 
 
-def _stop_reason(request: VectorQuery, num_rows: int, is_limited: bool) -> StopReason:
+def _stop_reason(request: VectorQuery, num_rows: int, tally: SearchTally) -> StopReason:
     if request.k is not None and num_rows >= request.k * len(request.vectors):
         return "complete"
+    is_limited = tally.partitions_probed < tally.partitions_total
     return "probe_limit" if is_limited else "no_more_rows"
-
-
-def _elapsed_ms(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

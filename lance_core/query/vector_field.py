@@ -1,0 +1,72 @@
+"""Which column a query vector is meant for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.scan.vector_column import vector_dimension
+from lance_core.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from lance_core.schema.field import LanceField
+    from lance_core.schema.tree import LanceSchema
+
+
+def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -> LanceField:
+    """Return the field of a vector column.
+
+    Parameters
+    ----------
+    schema
+        Schema of the table.
+    column
+        Path of the column; None = the only vector column of that dimension.
+    dimension
+        Length of the query vector.
+
+    Raises
+    ------
+    UnknownColumnError
+        The table has no such column.
+    TypeMismatchError
+        The column is no vector column or has another dimension, or no column has this one.
+    InvalidRequestError
+        No column is named and several have the dimension.
+    """
+    if column is None:
+        return _only_field(schema, dimension)
+    field = schema.field(column)
+    found = vector_dimension(field)
+    if found is None:
+        raise TypeMismatchError(
+            f'column "{column}" has type {arrow_type(field)}, which holds no vectors'
+        )
+    if found != dimension:
+        raise TypeMismatchError(
+            f'column "{column}" has {found} dimensions, the query vector {dimension}; give {found}'
+            " numbers"
+        )
+    return field
+
+
+def _only_field(schema: LanceSchema, dimension: int) -> LanceField:
+    dimensions = {
+        field.name: found
+        for field in schema.fields
+        if (found := vector_dimension(field)) is not None
+    }
+    if not dimensions:
+        raise InvalidRequestError("the table has no vector column")
+    fitting = [name for name, found in dimensions.items() if found == dimension]
+    if len(fitting) == 1:
+        return schema.field(fitting[0])
+    columns = ", ".join(f"{name} ({found})" for name, found in dimensions.items())
+    if fitting:
+        raise InvalidRequestError(
+            f"several vector columns have {dimension} dimensions; name one: {columns}"
+        )
+    raise TypeMismatchError(
+        f"no vector column has {dimension} dimensions as the query vector has; vector columns are:"
+        f" {columns}"
+    )
