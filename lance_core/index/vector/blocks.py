@@ -7,6 +7,7 @@ become ordinals once, here, so that a search touches half the memory and tests m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -79,13 +80,11 @@ def load_blocks(
     in_place = {} if mapped is None else _addresses(mapped, bounds)
     to_copy = [p for p in in_file_order if p not in in_place]
     row_ids, payload = _read(segment, bounds, in_file_order, to_copy)
+    lengths = {p: end - start for p, (start, end) in bounds.items()}
     ordinals = space.to_ordinals(_row_addresses(segment, row_ids))
-    ordinals_of = dict(zip(in_file_order, _split(ordinals, bounds, in_file_order), strict=True))
-    rows = _payload_rows(segment, payload)
-    blocks = {
-        p: _copied_block(segment, ordinals_of[p], part)
-        for p, part in zip(to_copy, _split(rows, bounds, to_copy), strict=True)
-    }
+    ordinals_of = _split(segment, ordinals, {p: lengths[p] for p in in_file_order})
+    rows_of = _split(segment, _payload_rows(segment, payload), {p: lengths[p] for p in to_copy})
+    blocks = {p: _copied_block(segment, ordinals_of[p], rows_of[p]) for p in to_copy}
     if mapped is not None:
         blocks |= {p: _mapped_block(ordinals_of[p], mapped, in_place[p]) for p in in_place}
     return [blocks[p] for p in partitions]
@@ -119,12 +118,16 @@ def _filled(bounds: dict[int, tuple[int, int]], partitions: Sequence[int]) -> li
 
 
 def _split(
-    rows: NDArray[T], bounds: dict[int, tuple[int, int]], partitions: Sequence[int]
-) -> list[NDArray[T]]:
-    """Cut what was read for ``partitions``, in this order, into the part of each."""
-    lengths = [bounds[p][1] - bounds[p][0] for p in partitions]
-    ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    return [rows[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    segment: VectorSegment, rows: NDArray[T], lengths: dict[int, int]
+) -> dict[int, NDArray[T]]:
+    """Cut what was read for some partitions, in this order, into the part of each."""
+    expected = sum(lengths.values())
+    if len(rows) != expected:
+        raise CorruptFileError(
+            segment.storage.reader.path, f"{len(rows)} rows where {expected} were asked for"
+        )
+    ends = dict(zip(lengths, accumulate(lengths.values()), strict=True))
+    return {p: rows[end - lengths[p] : end] for p, end in ends.items()}
 
 
 def _row_addresses(segment: VectorSegment, row_ids: pa.Array) -> NDArray[np.uint64]:

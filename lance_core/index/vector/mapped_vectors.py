@@ -13,6 +13,7 @@ from lance_core.kernels.memory import address_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lance_core.file.fixed_width import FixedWidthPage
     from lance_core.index.vector.segment import PartitionStorage
     from lance_core.io.store import ObjectStore
 
@@ -59,12 +60,20 @@ def map_vectors(
     if mapping is None or pages is None or len(pages) == 0:
         return None
     row_bytes = dimension * _FLOAT_BYTES
+    if not all(_lies_ready(page, row_bytes, len(mapping)) for page in pages):
+        return None
+    first_rows = np.array([*(page.first_row for page in pages), storage.reader.num_rows], np.int64)
+    if not np.array_equal(np.diff(first_rows), [page.num_rows for page in pages]):
+        return None
     base = address_of(np.frombuffer(mapping, np.uint8))
     addresses = np.array([base + page.offset for page in pages], np.int64)
-    ends = np.array([page.offset + page.num_rows * row_bytes for page in pages], np.int64)
-    first_rows = np.array([*(page.first_row for page in pages), storage.reader.num_rows], np.int64)
-    num_rows = np.array([page.num_rows for page in pages], np.int64)
-    is_whole = np.array_equal(np.diff(first_rows), num_rows) and ends.max() <= len(mapping)
-    if not is_whole or (addresses % _FLOAT_BYTES != 0).any():
-        return None
     return MappedVectors(mapping, first_rows, addresses, row_bytes)
+
+
+def _lies_ready(page: FixedWidthPage, row_bytes: int, file_size: int) -> bool:
+    """Tell whether a page holds whole rows, aligned for floats and inside the file."""
+    return (
+        page.bits_per_value == 8 * row_bytes
+        and page.offset % _FLOAT_BYTES == 0
+        and 0 <= page.offset <= file_size - page.num_rows * row_bytes
+    )
