@@ -78,11 +78,12 @@ def _arrow_offsets(data: memoryview, path: str) -> NDArray[np.uint32]:
     try:
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
         table.validate()
+        columns, found = table.columns, str(table.schema)  # names may be no text
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise CorruptFileError(path, f"no Arrow file: {error}") from error
-    if table.num_columns != 1 or table.schema.field(0).type != pa.uint32():
-        raise CorruptFileError(path, f"expected one uint32 column, found {table.schema}")
-    column = table.column(0)
+    if len(columns) != 1 or columns[0].type != pa.uint32():
+        raise CorruptFileError(path, f"expected one uint32 column, found {found}")
+    column = columns[0]
     if column.null_count > 0:
         raise CorruptFileError(path, f"{column.null_count} row offsets are null")
     offsets: NDArray[np.uint32] = column.to_numpy()
