@@ -76,6 +76,11 @@ class Lane:
         for _ in range(self._num_threads):
             self._queue.put(None)
 
+    @property
+    def num_waiting(self) -> int:
+        """Calls that no thread has taken yet."""
+        return self._queue.qsize()
+
     async def run(self, call: Callable[[], T]) -> T:
         """Return what ``call`` returns on a thread of this lane, or raise what it raises.
 
@@ -86,7 +91,7 @@ class Lane:
         BusyError
             The queue is full.
         """
-        if self._queue.qsize() >= self._max_waiting:
+        if self.num_waiting >= self._max_waiting:
             raise BusyError(
                 f"{self._max_waiting} requests are waiting already (setting max_queued_requests)"
             )

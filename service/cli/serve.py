@@ -10,6 +10,7 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 
+from service.catalog.confinement import local_path
 from service.settings import load_settings, to_environment
 from service.telemetry.json_logging import configure_logging
 
@@ -46,6 +47,7 @@ def serve(
         "insecure": insecure,
     }
     settings = _load({name: value for name, value in given.items() if value is not None})
+    _require_folder(settings)
     _require_key_or_loopback(settings)
     os.environ.update(to_environment(settings))
     configure_logging(settings.log_level)
@@ -73,6 +75,12 @@ def _load(given: dict[str, object]) -> Settings:
         raise typer.BadParameter("; ".join(mistakes)) from error
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _require_folder(settings: Settings) -> None:
+    folder = local_path(settings.root)
+    if folder is not None and not folder.is_dir():
+        raise typer.BadParameter(f"root: there is no directory {folder}")
 
 
 def _require_key_or_loopback(settings: Settings) -> None:

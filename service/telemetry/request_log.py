@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lance_core.errors import LanceError
 
 _LOGGER = logging.getLogger("service.request")
+_CLIENT_ERROR = 400
 _SERVER_ERROR = 500
 
 
@@ -33,9 +34,14 @@ class RequestRecord:
 
     def write(self) -> None:
         """Write the line; server faults at ERROR, everything else at INFO."""
-        level = logging.ERROR if self.status >= _SERVER_ERROR else logging.INFO
+        level = logging.ERROR if self._is_fault() else logging.INFO
         if _LOGGER.isEnabledFor(level):
             _LOGGER.log(level, "request", extra={"fields": self._fields()})
+
+    def _is_fault(self) -> bool:
+        """Tell server faults: those that were answered, and those after a good beginning."""
+        broke_off = self.error is not None and self.status < _CLIENT_ERROR
+        return broke_off or self.status >= _SERVER_ERROR
 
     def _fields(self) -> dict[str, object]:
         fields: dict[str, object] = {

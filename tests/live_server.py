@@ -1,0 +1,55 @@
+"""The application on a real socket, in a thread of the test process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import uvicorn
+
+from service.app import create_app
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def live_server(root: Path, **options: Any) -> Iterator[Any]:
+    """Serve and yield the base URL; ``options`` are settings, and arguments of ``create_app``."""
+    arguments = {
+        name: options.pop(name) for name in ("open_dataset", "load_kernels") if name in options
+    }
+    app = create_app(Settings(root=str(root), **options), **arguments)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            app, loop="uvloop", http="httptools", log_config=None, access_log=False, ws="none"
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        try:
+            wait_until_ready(url)
+            yield url
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def wait_until_ready(url: str, seconds: Any = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if httpx.get(f"{url}/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise TimeoutError(url)

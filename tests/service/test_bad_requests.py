@@ -1,0 +1,230 @@
+"""Every mistake a caller can make gets the documented answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.service_client import Contract, ServiceClient, later_requests, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fake_dataset import FakeStore
+
+QUERY = "/v1/table/t1/query"
+VECTOR = [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"{", "JSON"),
+        (b"[1, 2]", "object"),
+        (b"null", "object"),
+        (b'{"vector": [NaN, 1, 2, 3]}', "JSON"),
+        (b'{"vector": [1e999, 1, 2, 3]}', "JSON"),
+        ({"vector": [1e39, 1, 2, 3]}, "finite"),
+        ({"vector": [1, 2, 3]}, "dimension"),
+        ({"vector": [[1, 2, 3, 4], [1, 2]]}, "different lengths"),
+        ({"vector": [[]]}, "shape"),
+        ({"vector": ["1", "2", "3", "4"]}, "numbers"),
+        ({"vector": [True, 1, 2, 3]}, "numbers"),
+        ({"vector": [None, 1, 2, 3]}, "numbers"),
+        ({"vector": [[1, 2, 3, 4], 5]}, "mixed"),
+        ({"vector": "near"}, "list"),
+        ({"vector": 7}, "list"),
+        ({"vector": {"single": VECTOR}}, "single_vector"),
+        ({"vector": VECTOR, "k": -1}, "k"),
+        ({"vector": VECTOR, "k": "ten"}, "k"),
+        ({"vector": VECTOR, "k": 2.5}, "k"),
+        ({"vector": VECTOR, "k": True}, "k"),
+        ({"vector": VECTOR, "k": 1_000_001}, "max_k"),
+        ({"k": -1}, "k"),
+        ({"vector": VECTOR, "offset": -1}, "offset"),
+        ({"vector": VECTOR, "columns": "id"}, "columns"),
+        ({"vector": VECTOR, "columns": [1]}, "columns"),
+        ({"vector": VECTOR, "distance_type": "manhattan"}, "metric"),
+        ({"vector": VECTOR, "refine_factor": 0}, "refine_factor"),
+        ({"vector": VECTOR, "lower_bound": "0"}, "lower_bound"),
+        ({"vector": VECTOR, "with_row_id": "yes"}, "with_row_id"),
+        ({"vector": VECTOR, "version": "three"}, "version"),
+        ({"vector": VECTOR, "id": ["t2"]}, "path"),
+        ({"vector": [0, 0, 0, 0], "distance_type": "cosine"}, "zero"),
+        ({"vector": VECTOR, "nprobes": 0}, "nprobes"),
+    ],
+    ids=repr,
+)
+async def test_a_wrong_query_gives_400_and_says_what_is_wrong(
+    client: ServiceClient, body: Any, word: str
+) -> None:
+    answer = await client.post(QUERY, body, bad=True)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (400, 13)
+    assert word in problem["error"]
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, [True]], ids=repr)
+async def test_wrong_types_in_other_bodies_give_400(client: ServiceClient, wrong: Any) -> None:
+    body = {"load_detailed_metadata": wrong}
+    answer = await client.post("/v1/table/t1/describe", body, bad=True)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+async def test_broken_json_gives_400_on_every_path_that_takes_a_body(client: ServiceClient) -> None:
+    for action in ("describe", "count_rows", "explain_plan", "analyze_plan", "version/list"):
+        answer = await client.post(f"/v1/table/t1/{action}", b'{"version": ', bad=True)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), action
+
+
+async def test_explaining_without_a_query_gives_400(client: ServiceClient) -> None:
+    answer = await client.post("/v1/table/t1/explain_plan", {"verbose": True}, bad=True)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize("action", ["describe", "count_rows", "query", "version/list", "exists"])
+async def test_an_unknown_table_gives_404_code_4(client: ServiceClient, action: str) -> None:
+    answer = await client.post(f"/v1/table/nope/{action}", {"vector": VECTOR})
+    assert (answer.status_code, answer.json()["code"]) == (404, 4)
+    assert answer.json()["error"] == "table 'nope' not found"
+
+
+@pytest.mark.parametrize("version", [0, 99, -1, 2**63, 2**64])
+async def test_an_unknown_version_gives_404_code_11(client: ServiceClient, version: Any) -> None:
+    for action in ("describe", "count_rows", "query"):
+        body = {"version": version, "vector": VECTOR} if version < 2**64 else b'{"version": 1e30}'
+        answer = await client.post(f"/v1/table/t1/{action}", body, bad=version >= 2**64)
+        expected = (404, 11) if version < 2**64 else (400, 13)
+        assert (answer.status_code, answer.json()["code"]) == expected
+
+
+async def test_an_unknown_namespace_gives_404_code_1(client: ServiceClient) -> None:
+    for method, action in [("GET", "table/list"), ("GET", "list"), ("POST", "exists")]:
+        answer = await client.send(method, f"/v1/namespace/nope/{action}")
+        assert (answer.status_code, answer.json()["code"]) == (404, 1)
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "a%2f..%2fb", ".", "a%5cb", "a$..", "%00"])
+async def test_names_that_lead_elsewhere_give_403(client: ServiceClient, name: str) -> None:
+    answer = await client.post(f"/v1/table/{name}%24t/describe")
+    assert (answer.status_code, answer.json()["code"]) == (403, 15)
+
+
+@pytest.mark.parametrize("name", ["a$$b", "$t", "t$", "%ff"])
+async def test_identifiers_with_holes_give_400(client: ServiceClient, name: str) -> None:
+    answer = await client.post(f"/v1/table/{name}/describe")
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"filter": "id > 1"},
+        {"filter": ""},
+        {"predicate": "id > 1"},
+        {"full_text_query": {"query": "puppy"}},
+        {"order_by": [{"column_name": "id"}]},
+        {"params": {"a": 1}},
+        {"row_id": 0},
+        {"fusion": {"kind": "rrf"}},
+        {"tag": "v1"},
+        {"branch": "dev"},
+        {"columns": {"twice": "id * 2"}},
+        {"columns": {"column_aliases": {"a": "id"}}},
+    ],
+    ids=repr,
+)
+async def test_features_of_later_releases_give_406_and_are_never_ignored(
+    client: ServiceClient, member: dict[str, Any]
+) -> None:
+    bodies = {
+        "query": {"vector": VECTOR, **member},
+        "analyze_plan": {"vector": VECTOR, **member},
+        "explain_plan": {"query": {"vector": VECTOR, **member}},
+    }
+    if "columns" not in member:
+        bodies |= {"count_rows": member, "describe": member, "version/list": member}
+    for action, body in bodies.items():
+        answer = await client.post(f"/v1/table/t1/{action}", body, bad=True)
+        assert (answer.status_code, answer.json()["code"]) == (406, 0), action
+
+
+async def test_null_members_of_later_releases_are_absent(client: ServiceClient) -> None:
+    body = {"vector": VECTOR, "filter": None, "full_text_query": None, "branch": "main"}
+    assert (await client.post(QUERY, body)).status_code == 200
+
+
+@pytest.mark.parametrize("parameter", ["branch=dev", "tag=v1"])
+async def test_branches_and_tags_as_parameters_give_406(
+    client: ServiceClient, parameter: str
+) -> None:
+    answer = await client.post(f"/v1/table/t1/version/list?{parameter}")
+    assert (answer.status_code, answer.json()["code"]) == (406, 0)
+
+
+@pytest.mark.parametrize(("method", "path"), list(later_requests()))
+async def test_paths_of_later_releases_give_406_in_both_slash_forms(
+    client: ServiceClient, method: str, path: str
+) -> None:
+    for form in (path, path + "/"):
+        answer = await client.send(method, form)
+        assert (answer.status_code, answer.json()["code"]) == (406, 0)
+
+
+@pytest.mark.parametrize("path", ["/", "/v2/table", "/v1/table/t1/quarry", "/v1/table/t1", "/v1"])
+async def test_unknown_paths_give_404_code_0(client: ServiceClient, path: str) -> None:
+    answer = await client.post(path)
+    assert (answer.status_code, answer.json()["code"]) == (404, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("GET", QUERY, "POST"), ("DELETE", "/v1/table", "GET"), ("POST", "/health", "GET")],
+)
+async def test_wrong_methods_give_405_code_0(
+    client: ServiceClient, method: str, path: str, allowed: Any
+) -> None:
+    for form in (path, path + "/"):
+        answer = await client.send(method, form)
+        assert (answer.status_code, answer.json()["code"]) == (405, 0)
+        assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize("parameter", ["limit=0", "limit=-1", "limit=many", "delimiter="])
+async def test_wrong_query_parameters_give_400(client: ServiceClient, parameter: str) -> None:
+    for method, path in [
+        ("GET", "/v1/namespace/$/table/list"),
+        ("POST", "/v1/table/t1/version/list"),
+    ]:
+        answer = await client.send(method, f"{path}?{parameter}")
+        assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+async def test_an_unknown_format_gives_400(client: ServiceClient) -> None:
+    for wish in ("format=csv", "compression=gzip"):
+        answer = await client.post(f"{QUERY}?{wish}", {"vector": VECTOR})
+        assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+async def test_a_timeout_header_that_is_no_number_gives_400(client: ServiceClient) -> None:
+    headers = {"x-request-timeout-ms": "soon"}
+    answer = await client.post(QUERY, {"vector": VECTOR}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+async def test_a_body_beyond_the_limit_gives_413_with_the_limit(
+    tmp_path: Path, contract: Contract, store: FakeStore
+) -> None:
+    async with serving(
+        tmp_path,
+        contract=contract,
+        open_dataset=store,
+        load_kernels=lambda: None,
+        max_body_bytes=1000,
+    ) as client:
+        await client.wait_until_ready()
+        answer = await client.post(QUERY, b" " * 1001, bad=True)
+        assert (answer.status_code, answer.json()["code"]) == (413, 13)
+        assert "max_body_bytes is 1001, the limit is 1000" in answer.json()["error"]
+        assert (await client.post(QUERY, {"vector": VECTOR})).status_code == 200
