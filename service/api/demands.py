@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,19 +46,16 @@ def _timestamp(value: str | None) -> float | None:
     return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).timestamp()
 
 
-def deadline_at_s(exchange: Exchange, longest_s: float, timeout_ms: int | None = None) -> float:
-    """Return when the work has to be done, on the monotonic clock.
+def timeout_s(exchange: Exchange, timeout_ms: int | None = None) -> float:
+    """Return how long the caller waits for the whole answer; infinity = it did not say.
 
-    The shortest of the service's limit, the header ``x-request-timeout-ms`` and the body's
-    ``timeout_ms`` counts.
+    The shorter of the header ``x-request-timeout-ms`` and the body's ``timeout_ms`` counts.
     """
-    waits = [longest_s]
-    if timeout_ms is not None:
-        waits.append(timeout_ms / 1e3)
     header = exchange.header(b"x-request-timeout-ms")
-    if header is not None:
-        waits.append(_milliseconds(header) / 1e3)
-    return time.monotonic() + min(waits)
+    return min(
+        math.inf if timeout_ms is None else timeout_ms / 1e3,
+        math.inf if header is None else _milliseconds(header) / 1e3,
+    )
 
 
 def _milliseconds(header: str) -> int:

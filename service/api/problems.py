@@ -58,8 +58,13 @@ _ANSWER: dict[type[BaseException], tuple[int, int]] = {
     BaseException: (HTTPStatus.INTERNAL_SERVER_ERROR, 18),
 }
 
+_HEADERS: dict[int, tuple[tuple[bytes, bytes], ...]] = {
+    HTTPStatus.UNAUTHORIZED: ((b"www-authenticate", b"Bearer"),),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ((b"connection", b"close"),),
+    HTTPStatus.SERVICE_UNAVAILABLE: ((b"retry-after", b"1"),),
+}
+
 _NO_CODE = 0
-_RETRY_AFTER_S = b"1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +92,13 @@ class Problem:
 def to_problem(error: BaseException) -> Problem:
     """Return the answer for an error; the text of server faults stays inside."""
     status, code = next(_ANSWER[kind] for kind in type(error).__mro__ if kind in _ANSWER)
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        return Problem(status, code, _busy_text(error), ((b"retry-after", _RETRY_AFTER_S),))
-    if status == HTTPStatus.UNAUTHORIZED:
-        return Problem(status, code, str(error), ((b"www-authenticate", b"Bearer"),))
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Problem(status, code, HTTPStatus(status).phrase)
-    return Problem(status, code, str(error))
+    text = str(error) if _is_for_callers(error, status) else HTTPStatus(status).phrase
+    return Problem(status, code, text, _HEADERS.get(status, ()))
 
 
-def _busy_text(error: BaseException) -> str:
-    """Return the text of a passing fault: our own words are shown, a store's are not."""
-    own_words = isinstance(error, BusyError | NotReadyError)
-    return str(error) if own_words else HTTPStatus.SERVICE_UNAVAILABLE.phrase
+def _is_for_callers(error: BaseException, status: int) -> bool:
+    """Tell texts about the request, or by this layer about itself, from internal ones."""
+    return status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, BusyError | NotReadyError)
 
 
 def unknown_path(path: str) -> Problem:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import ScanQuery
-from service.api.demands import deadline_at_s, freshness_of
+from service.api.demands import freshness_of, timeout_s
 from service.api.identifiers import require_same
 from service.api.negotiation import choose_encoding
 from service.api.query_answers import answer_result, answer_scan
@@ -31,13 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryTask:
-    """A query, decoded: what to run on which version, how new, how long, in which format."""
+    """A query, decoded: what to run on which version, how new, how long, in which format.
+
+    ``deadline`` is for the answer to begin; ``stream_deadline``, for what is read while it is sent,
+    knows only the caller's own timeout: a long table takes as long as its reader.
+    """
 
     request: VectorQuery | ScanQuery
     table: TableName
     version: int | None
     freshness: Freshness
     deadline: Deadline
+    stream_deadline: Deadline
     encoding: Encoding
 
 
@@ -47,13 +53,14 @@ def decode_task(call: Call, members: Mapping[str, object], watch: ClientWatch) -
     query = parse_query(members, max_k=settings.max_k)
     options = query.options
     require_same(call.parts, options.id)
-    at_s = deadline_at_s(exchange, settings.query_timeout_s, options.timeout_ms)
+    now_s, wait_s = time.monotonic(), timeout_s(exchange, options.timeout_ms)
     return QueryTask(
         query.request,
         call.table,
         options.version,
         freshness_of(exchange, options.max_staleness_ms),
-        Deadline(at_s, watch.has_left),
+        Deadline(now_s + min(wait_s, settings.query_timeout_s), watch.has_left),
+        Deadline(now_s + wait_s, watch.has_left),
         choose_encoding(
             call.parameters,
             accept=exchange.header(b"accept"),
@@ -84,9 +91,9 @@ def finish_query(call: Call, task: QueryTask) -> Answer:
     task.deadline.check("waiting for a thread")
     dataset = open_for(call, task)
     if isinstance(task.request, ScanQuery):
-        scan = ScanBatches(dataset, task.request, task.deadline)
+        scan = ScanBatches(dataset, task.request, task.deadline, call.exchange.record)
         answer = answer_scan(scan, task.encoding)
-        _note_scan(call, scan)
+        scan.deadline = task.stream_deadline
         return answer
     return _answer(call, dataset.run(task.request, task.deadline), task.encoding)
 
@@ -106,9 +113,3 @@ def _answer(call: Call, result: QueryResult, encoding: Encoding) -> Answer:
     record.bytes_read = stats.bytes_read
     record.cache_hits = stats.cache_hits
     return answer_result(result, encoding)
-
-
-def _note_scan(call: Call, scan: ScanBatches) -> None:
-    record = call.exchange.record
-    record.plan = "scan"
-    record.rows = scan.num_rows

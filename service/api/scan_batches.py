@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance_core.dataset import Dataset
     from lance_core.query.deadline import Deadline
     from lance_core.query.request import ScanQuery
+    from service.telemetry.request_log import RequestRecord
 
 
 class ScanBatches:
@@ -26,14 +27,19 @@ class ScanBatches:
     dataset, query
         What to read.
     deadline
-        Looked at before each batch.
+        Looked at before each batch; may be replaced between two.
+    record
+        Told how far the reading is.
     """
 
-    def __init__(self, dataset: Dataset, query: ScanQuery, deadline: Deadline) -> None:
+    def __init__(
+        self, dataset: Dataset, query: ScanQuery, deadline: Deadline, record: RequestRecord
+    ) -> None:
         self.version = dataset.version
-        self.num_rows = 0
+        self.deadline = deadline
+        self._record = record
+        self._num_rows = 0
         self._limit = query.limit
-        self._deadline = deadline
         self._started = time.perf_counter()
         self._bytes_read = 0
         self._store_requests = 0
@@ -53,17 +59,24 @@ class ScanBatches:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while True:
-            self._deadline.check("reading rows")
+            self.deadline.check("reading rows")
             with metered() as meter:
                 batch = next(self._reader, None)
             self._bytes_read += meter.bytes_read
             self._store_requests += meter.store_requests
             self._cache_hits += meter.cache_hits
             self._cache_misses += meter.cache_misses
+            self._num_rows += 0 if batch is None else batch.num_rows
+            self._note()
             if batch is None:
                 return
-            self.num_rows += batch.num_rows
             yield batch
+
+    def _note(self) -> None:
+        self._record.plan = "scan"
+        self._record.rows = self._num_rows
+        self._record.bytes_read = self._bytes_read
+        self._record.cache_hits = self._cache_hits
 
     def stats(self) -> Mapping[str, object]:
         """Return what was done so far, as the answer's ``stats`` member."""
@@ -84,4 +97,4 @@ class ScanBatches:
         ).to_dict()
 
     def _stop_reason(self) -> Literal["complete", "no_more_rows"]:
-        return "complete" if self.num_rows == self._limit else "no_more_rows"
+        return "complete" if self._num_rows == self._limit else "no_more_rows"

@@ -10,6 +10,8 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 
+from lance_core.errors import LanceError
+from lance_core.io.open import open_store
 from service.catalog.confinement import local_path
 from service.settings import load_settings, to_environment
 from service.telemetry.json_logging import configure_logging
@@ -47,7 +49,7 @@ def serve(
         "insecure": insecure,
     }
     settings = _load({name: value for name, value in given.items() if value is not None})
-    _require_folder(settings)
+    _require_root(settings)
     _require_key_or_loopback(settings)
     os.environ.update(to_environment(settings))
     configure_logging(settings.log_level)
@@ -77,10 +79,14 @@ def _load(given: dict[str, object]) -> Settings:
         raise typer.BadParameter(str(error)) from error
 
 
-def _require_folder(settings: Settings) -> None:
+def _require_root(settings: Settings) -> None:
     folder = local_path(settings.root)
     if folder is not None and not folder.is_dir():
         raise typer.BadParameter(f"root: there is no directory {folder}")
+    try:
+        open_store(settings.root, settings.storage_options)
+    except LanceError as error:
+        raise typer.BadParameter(f"root: {error}") from error
 
 
 def _require_key_or_loopback(settings: Settings) -> None:

@@ -63,7 +63,10 @@ def test_a_huge_body_is_refused_before_it_is_sent(url: str) -> None:
         started = time.monotonic()
         answer = connection.recv(65536)
         assert time.monotonic() - started < 0.5
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection) == b""
     assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close\r\n" in answer
     body = orjson.loads(answer.partition(b"\r\n\r\n")[2])
     assert body["code"] == 13
     assert "67108864" in body["error"]

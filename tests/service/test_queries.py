@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -12,7 +13,17 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from tests.fake_dataset import FakeDataset, FakeStore, make_table
-from tests.service_client import ARROW_FILE, ARROW_STREAM, ServiceClient, read_arrow
+from tests.service_client import (
+    ARROW_FILE,
+    ARROW_STREAM,
+    Contract,
+    ServiceClient,
+    read_arrow,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUERY = "/v1/table/t1/query"
 NEAR_ROW_2 = [8.0, 9.0, 10.0, 11.0]
@@ -255,3 +266,24 @@ async def test_a_dictionary_column_stays_one_in_arrow(
     table = pa.table({"kind": pa.array(["a", "b", "a"]).dictionary_encode()})
     store.datasets["d.lance"] = {1: FakeDataset(table)}
     assert read_arrow(await client.post("/v1/table/d/query", {})).schema == table.schema
+
+
+async def test_the_service_limit_ends_when_a_streamed_answer_begins(
+    tmp_path: Path, contract: Contract, store: FakeStore
+) -> None:
+    def wait_later(number: int) -> None:
+        if number == 200:
+            time.sleep(0.6)
+
+    big = FakeDataset(make_table(1_000_000), batch_rows=4096, on_batch=wait_later)
+    store.datasets["big.lance"] = {1: big}
+    async with serving(
+        tmp_path,
+        contract=contract,
+        open_dataset=store,
+        load_kernels=lambda: None,
+        query_timeout_s=0.5,
+    ) as client:
+        await client.wait_until_ready()
+        answer = await client.post("/v1/table/big/query", {"k": 2**63 - 1})
+        assert read_arrow(answer).num_rows == 1_000_000

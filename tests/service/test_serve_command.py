@@ -110,6 +110,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--root", ".", "--host", "0.0.0.0"], "--insecure"),  # noqa: S104 - the refusal
         (["--root", ".", "--host", "example.org"], "--insecure"),
         (["--root", "/no/such/place"], "no directory"),
+        (["--root", "gopher://place"], "root"),
         ([], "root"),
         (["--root", ".", "--port", "70000"], "port"),
         (["--root", ".", "--workers", "0"], "workers"),
