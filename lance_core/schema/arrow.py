@@ -161,6 +161,8 @@ def _of_child(field: LanceField) -> pa.DataType:
 def _map_type(entries: pa.Field) -> pa.DataType:
     if not pa.types.is_struct(entries.type) or entries.type.num_fields != len(("key", "value")):
         raise UnsupportedFeatureError("map without key and value")
+    if entries.type.field(0).nullable:
+        raise UnsupportedFeatureError("map with nullable keys")
     return pa.map_(entries.type.field(0), entries.type.field(1))
 
 
