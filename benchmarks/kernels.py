@@ -55,59 +55,84 @@ def blocks_of(
     return table
 
 
-def main() -> None:
-    """Run all measurements."""
-    generator = np.random.default_rng(1)
-    vectors = generator.standard_normal((NUM_ROWS, DIMENSION), np.float32)
-    ordinals = generator.permutation(NUM_ROWS).astype(np.uint32)
-    codes = generator.integers(0, NUM_CODES, (NUM_ROWS, NUM_SUB_VECTORS)).astype(np.uint8)
-    shape = (NUM_SUB_VECTORS, DIMENSION // NUM_SUB_VECTORS, NUM_CODES)
-    codebook = generator.standard_normal(shape, np.float32)
-    centroids = generator.standard_normal((NUM_PARTITIONS, DIMENSION), np.float32)
-    queries = generator.standard_normal((500, DIMENSION), np.float32)
-    words = np.full(NUM_ROWS // 64 + 1, 2**64 - 1, np.uint64)
-    pq_blocks = blocks_of(codes, ordinals, NUM_SUB_VECTORS)
-    flat_blocks = blocks_of(vectors, ordinals, DIMENSION * 4)
+class Synthetic:
+    """Random vectors and codes of the measured size, and one run of each kernel over them."""
 
-    def query() -> NDArray[np.float32]:
-        chosen: NDArray[np.float32] = queries[generator.integers(len(queries))].copy()
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(1)
+        draw = partial(self.generator.standard_normal, dtype=np.float32)
+        self.vectors = draw((NUM_ROWS, DIMENSION))
+        self.centroids = draw((NUM_PARTITIONS, DIMENSION))
+        self.codebook = draw((NUM_SUB_VECTORS, DIMENSION // NUM_SUB_VECTORS, NUM_CODES))
+        self.queries = draw((500, DIMENSION))
+        self.codes = self.generator.integers(0, NUM_CODES, (NUM_ROWS, NUM_SUB_VECTORS), np.uint8)
+        self.ordinals = self.generator.permutation(NUM_ROWS).astype(np.uint32)
+        self.words = np.full(NUM_ROWS // 64 + 1, 2**64 - 1, np.uint64)
+        self.pq_blocks = blocks_of(self.codes, self.ordinals, NUM_SUB_VECTORS)
+        self.flat_blocks = blocks_of(self.vectors, self.ordinals, DIMENSION * 4)
+
+    def query(self) -> NDArray[np.float32]:
+        """Choose a query."""
+        chosen: NDArray[np.float32] = self.queries[self.generator.integers(500)].copy()
         return chosen
 
-    def probes() -> NDArray[np.int64]:
-        return generator.choice(len(pq_blocks), NUM_PROBES, replace=False)
+    def probes(self) -> NDArray[np.int64]:
+        """Choose partitions."""
+        return self.generator.choice(len(self.pq_blocks), NUM_PROBES, replace=False)
 
-    def run_pq(k: int, *, is_dot: bool = False) -> None:
-        chosen = probes()
+    def rank(self) -> None:
+        """Order all partitions."""
+        rank_centroids(self.centroids, self.query(), 0)
+
+    def search_pq(self, k: int, *, is_dot: bool = False) -> None:
+        """Search partitions of codes."""
+        chosen = self.probes()
         top = TopRows(k, NUM_PROBES * ROWS_PER_PARTITION)
-        blocks = pq_blocks[chosen]
-        search_pq(blocks, chosen, query(), centroids, codebook, words, top, is_dot=is_dot)
+        search_pq(
+            self.pq_blocks[chosen],
+            chosen,
+            self.query(),
+            self.centroids,
+            self.codebook,
+            self.words,
+            top,
+            is_dot=is_dot,
+        )
         top.nearest()
 
-    def run_flat(metric: int) -> None:
+    def search_flat(self, metric: int) -> None:
+        """Search partitions of whole vectors."""
         top = TopRows(10, NUM_PROBES * ROWS_PER_PARTITION)
-        search_flat(flat_blocks[probes()], query(), metric, words, top)
+        blocks = self.flat_blocks[self.probes()]
+        search_flat(blocks, self.query(), metric, self.words, top)
         top.nearest()
 
-    def run_scan(metric: int, rows: int) -> None:
+    def scan(self, metric: int, rows: int) -> None:
+        """Score the first rows exactly."""
         top = TopRows(10, rows)
-        pages = np.array([[address_of(vectors)], [rows], [0]], np.int64)
-        scan_pages(pages[0], pages[1], pages[2], query(), metric, words, top)
+        page = np.array([[address_of(self.vectors)], [rows], [0]], np.int64)
+        scan_pages(page[0], page[1], page[2], self.query(), metric, self.words, top)
         top.nearest()
 
-    def run_refine() -> None:
-        rows = generator.integers(0, NUM_ROWS, 100)
-        score_rows(address_of(vectors) + rows * DIMENSION * 4, query(), 0)
+    def refine(self) -> None:
+        """Score a hundred rows anywhere."""
+        rows = self.generator.integers(0, NUM_ROWS, 100)
+        score_rows(address_of(self.vectors) + rows * DIMENSION * 4, self.query(), 0)
 
-    timed("choosing probes and a query", lambda: (probes(), query()), 200)
-    timed("rank 1,000 centroids", lambda: rank_centroids(centroids, query(), 0), 500)
+
+def main() -> None:
+    """Run all measurements."""
+    data = Synthetic()
+    timed("choosing probes and a query", lambda: (data.probes(), data.query()), 200)
+    timed("rank 1,000 centroids", data.rank, 500)
     for k in (10, 100, 400, 1_000, 3_000):
-        timed(f"PQ, 64 probes, k' = {k}", partial(run_pq, k), 300)
-    timed("PQ dot, 64 probes, k' = 100", partial(run_pq, 100, is_dot=True), 300)
+        timed(f"PQ, 64 probes, k' = {k}", partial(data.search_pq, k), 300)
+    timed("PQ dot, 64 probes, k' = 100", partial(data.search_pq, 100, is_dot=True), 300)
     for metric, name in enumerate(("l2", "cosine", "dot")):
-        timed(f"FLAT {name}, 64 probes", partial(run_flat, metric), 100)
-        timed(f"scan of 100,000, {name}", partial(run_scan, metric, 100_000), 50)
-        timed(f"scan of 1M, {name}", partial(run_scan, metric, NUM_ROWS), 10)
-    timed("refine 100 rows", run_refine, 500)
+        timed(f"FLAT {name}, 64 probes", partial(data.search_flat, metric), 100)
+        timed(f"scan of 100,000, {name}", partial(data.scan, metric, 100_000), 50)
+        timed(f"scan of 1M, {name}", partial(data.scan, metric, NUM_ROWS), 10)
+    timed("refine 100 rows", data.refine, 500)
 
 
 if __name__ == "__main__":
