@@ -60,16 +60,18 @@ class Synthetic:
 
     def __init__(self) -> None:
         self.generator = np.random.default_rng(1)
-        draw = partial(self.generator.standard_normal, dtype=np.float32)
-        self.vectors = draw((NUM_ROWS, DIMENSION))
-        self.centroids = draw((NUM_PARTITIONS, DIMENSION))
-        self.codebook = draw((NUM_SUB_VECTORS, DIMENSION // NUM_SUB_VECTORS, NUM_CODES))
-        self.queries = draw((500, DIMENSION))
+        self.vectors = self._normal(NUM_ROWS, DIMENSION)
+        self.centroids = self._normal(NUM_PARTITIONS, DIMENSION)
+        self.codebook = self._normal(NUM_SUB_VECTORS, DIMENSION // NUM_SUB_VECTORS, NUM_CODES)
+        self.queries = self._normal(500, DIMENSION)
         self.codes = self.generator.integers(0, NUM_CODES, (NUM_ROWS, NUM_SUB_VECTORS), np.uint8)
         self.ordinals = self.generator.permutation(NUM_ROWS).astype(np.uint32)
         self.words = np.full(NUM_ROWS // 64 + 1, 2**64 - 1, np.uint64)
         self.pq_blocks = blocks_of(self.codes, self.ordinals, NUM_SUB_VECTORS)
         self.flat_blocks = blocks_of(self.vectors, self.ordinals, DIMENSION * 4)
+
+    def _normal(self, *shape: int) -> NDArray[np.float32]:
+        return self.generator.standard_normal(shape, np.float32)
 
     def query(self) -> NDArray[np.float32]:
         """Choose a query."""
