@@ -18,7 +18,7 @@ from service.settings import ENV_PREFIX, Settings
 ROOT = Path(__file__).parents[2]
 WEB_FRAMEWORKS = {"fastapi", "starlette", "uvicorn", "pydantic", "prometheus_client"}
 NEVER_SHIPPED = {"lance", "lancedb", "pyspark"}
-MACHINE_PATH = re.compile(rb"(?<![\w./~-])/(?:home|Users|root|work|tmp)/\w+")
+MACHINE_PATH = re.compile(rb"(?<![\w./~-])/(?:home/\w+/|Users/\w+/|root/\.|work/(?:main|shared)\b)")
 ADDRESS_OF_A_REGISTRY = re.compile(
     rb"--(?:extra-)?index-url|pypi\.org|files\.pythonhosted|/simple/"
 )
