@@ -24,6 +24,8 @@ from lance_core.scan.take import take_rows
 from lance_core.scan.vector_column import VectorColumn, as_vectors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lance_core.index.candidates import Candidates
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
+
+
+# About 20 ms of work on one core.
+_LONG_SCAN_FLOATS = 1 << 27
 
 
 class ColumnSearch:
@@ -130,6 +136,15 @@ class ColumnSearch:
         places = np.arange(len(vectors), dtype=np.int64) * self.vectors.row_bytes
         return address_of(vectors) + places, vectors
 
+    def _require_short_scan(self, fragment_ids: Sequence[FragmentId]) -> None:
+        if not self.vectors.is_resident(fragment_ids):
+            raise NotResidentError("vectors of fragments without index have to be read")
+        fragments = self._snapshot.fragments_by_id
+        num_rows = sum(fragments[each].physical_rows for each in fragment_ids)
+        if num_rows * self.vectors.dimension > _LONG_SCAN_FLOATS:
+            # Short queries must not stand behind it.
+            raise NotResidentError("a long exact scan has a queue of its own")
+
     def search_flat(
         self,
         flat: FlatSearch,
@@ -142,8 +157,8 @@ class ColumnSearch:
     ) -> tuple[Candidates, int]:
         """Run an exact search; returns the rows found and how many were scored."""
         fragment_ids = [FragmentId(each) for each in flat.fragments]
-        if resident_only and not self.vectors.is_resident(fragment_ids):
-            raise NotResidentError("vectors of fragments without index have to be read")
+        if resident_only:
+            self._require_short_scan(fragment_ids)
         runs = []
         for fragment_id in fragment_ids:
             runs.append(self.vectors.runs(fragment_id))

@@ -1,4 +1,4 @@
-"""The signal that a query needs something which is not in memory."""
+"""The signal that a query cannot be answered at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lance_core.errors import LanceError
 
 
 class NotResidentError(LanceError):
-    """A run that may not read came to something that has to be read.
+    """A run that may not wait came to something that has to be read, or to long work.
 
     Never reaches the user: whoever asks for such a run does it again where waiting is allowed.
     """
