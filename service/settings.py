@@ -22,7 +22,7 @@ class Settings(BaseSettings):
 
     root: str = Field(description="Directory or object-store URI that holds the datasets.")
     storage_options: Mapping[str, str] = Field(
-        default={}, description="Options of the object store, as a JSON object."
+        default={}, repr=False, description="Options of the object store, as a JSON object."
     )
     allowed_roots: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -33,7 +33,9 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     workers: PositiveInt = Field(default=1, description="Server processes, each with own caches.")
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Accepted keys, comma-separated; none = every caller is accepted."
+        default=(),
+        repr=False,
+        description="Accepted keys, comma-separated; none = every caller is accepted.",
     )
     insecure: bool = Field(
         default=False, description="Allow listening beyond loopback without any key."

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _APP = "service.app:create_app_from_environment"
+# Clients keep idle connections for 90 s and do not repeat a POST on one that the server closed just
+# then, so the server keeps them longer.
+_KEEP_ALIVE_S = 120
 
 
 def serve(
@@ -65,6 +68,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_timeout_s,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import shutil
@@ -288,3 +289,29 @@ async def test_a_broken_file_gives_500_and_the_server_lives_on(
     assert line["level"] == "ERROR"
     good = await client.post("/v1/table/good/query", body)
     assert read_arrow(good)["id"].to_pylist()[0] == 123
+
+
+async def test_no_client_goes_back_in_time_while_rows_are_appended(
+    client: ServiceClient, root: Path
+) -> None:
+    async def read_on() -> list[int]:
+        seen: list[int] = []
+        for _ in range(30):
+            headers = {"x-lancedb-min-read-version": str(seen[-1])} if seen != [] else {}
+            body = {"vector": VECTOR, "k": 1, "columns": ["id"], "max_staleness_ms": 1}
+            answer = await client.post(QUERY, body, headers=headers)
+            assert answer.status_code == 200, answer.text
+            assert read_arrow(answer)["id"].to_pylist() == [123]
+            seen.append(int(answer.headers["x-lancedb-version"]))
+        return seen
+
+    def append() -> None:
+        for _ in range(5):
+            lance.write_dataset(
+                rows(NUM_INDEXED, len(VECTORS)), str(root / "t1.lance"), mode="append"
+            )
+
+    appending = asyncio.create_task(asyncio.to_thread(append))
+    for seen in await asyncio.gather(*[read_on() for _ in range(4)]):
+        assert seen == sorted(seen)
+    await appending

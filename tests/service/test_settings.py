@@ -69,5 +69,10 @@ def test_workers_get_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings() == settings
 
 
+def test_secrets_are_not_shown() -> None:
+    settings = Settings(root="x", api_keys=("hidden",), storage_options={"secret": "hidden"})
+    assert "hidden" not in repr(settings)
+
+
 def test_every_setting_says_what_it_is_for() -> None:
     assert all(field.description for field in Settings.model_fields.values())
