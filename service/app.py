@@ -74,7 +74,9 @@ def create_app(
         generate_unique_id_function=attrgetter("name"),
         lifespan=partial(_lifespan, load_kernels=load_kernels),
     )
-    app.state.services = _make_services(settings, open_dataset or _opener(settings))
+    app.state.services = _make_services(
+        settings, _opener(settings) if open_dataset is None else open_dataset
+    )
     app.add_middleware(
         Edge, keys=KeyCheck(settings.api_keys), max_body_bytes=settings.max_body_bytes
     )

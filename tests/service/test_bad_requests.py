@@ -228,3 +228,14 @@ async def test_a_body_beyond_the_limit_gives_413_with_the_limit(
         assert (answer.status_code, answer.json()["code"]) == (413, 13)
         assert "max_body_bytes is 1001, the limit is 1000" in answer.json()["error"]
         assert (await client.post(QUERY, {"vector": VECTOR})).status_code == 200
+
+
+async def test_an_id_in_any_body_must_agree_with_the_path(client: ServiceClient) -> None:
+    bodies = {
+        "describe": {"id": ["t2"]},
+        "explain_plan": {"id": ["t2"], "query": {"k": 1}},
+        "analyze_plan": {"id": ["t2"], "k": 1},
+    }
+    for action, body in bodies.items():
+        answer = await client.post(f"/v1/table/t1/{action}", body)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), action

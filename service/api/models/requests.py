@@ -136,7 +136,7 @@ class QueryBody(QueryOptions):
     )
 
 
-class ExplainOptions(Body):
+class ExplainOptions(IdBody):
     """Everything in the body of ``explain_plan`` but the query."""
 
     verbose: bool | None = Field(None, description="Has no effect: plans are always whole.")

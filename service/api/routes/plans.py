@@ -12,6 +12,7 @@ from lance_core.errors import InvalidRequestError
 from service.api.bodies import check
 from service.api.client_watch import ClientWatch
 from service.api.documented import documented
+from service.api.identifiers import require_same
 from service.api.json_answers import json_answer
 from service.api.models.requests import ExplainBody, ExplainOptions, QueryBody
 from service.api.not_yet import require_no_later_feature
@@ -56,7 +57,7 @@ async def _with_watch(
 def _explain(call: Call, watch: ClientWatch) -> Response:
     members = call.members()
     task = decode_task(call, _wrapped_query(members), watch)
-    check(ExplainOptions, members)
+    require_same(call.parts, check(ExplainOptions, members).id)
     dataset = open_for(call, task)
     return json_answer(dataset.explain(task.request), version=dataset.version)
 
