@@ -64,7 +64,7 @@ class Settings(BaseSettings):
         default=1024, description="Requests that may wait for a thread before 503 is answered."
     )
     query_timeout_s: PositiveFloat = Field(
-        default=30.0, description="Wall-clock limit of one query, in seconds."
+        default=30.0, description="Seconds until the answer of a query has to begin."
     )
     drain_timeout_s: PositiveInt = Field(
         default=30, description="Seconds that running requests get to finish after SIGTERM."
