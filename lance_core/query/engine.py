@@ -16,9 +16,9 @@ from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
 from lance_core.query.planner import plan_vector
 from lance_core.query.query_result import (
+    AnswerShape,
     QueryResult,
-    answer_columns,
-    stored_columns,
+    answer_shape,
     vector_answer,
 )
 from lance_core.query.request import ScanQuery, VectorQuery
@@ -27,7 +27,7 @@ from lance_core.query.stats import PlanKind, QueryStats, StopReason
 from lance_core.query.steps import SCAN, TAKE
 from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
-from lance_core.scan.projection import Projection, resolve_projection
+from lance_core.scan.projection import resolve_projection
 from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import take_rows
 
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
     from lance_core.query.session import Session
+    from lance_core.scan.projection import Projection
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
 
 Request = VectorQuery | ScanQuery
 
-_MAX_PROJECTIONS = 256
+_MAX_SHAPES = 256
 
 
 class QueryEngine:
@@ -61,7 +62,7 @@ class QueryEngine:
         self._snapshot = snapshot
         self._columns: dict[FieldId, ColumnSearch] = {}
         self._asked: dict[tuple[str | None, int], ColumnSearch] = {}
-        self._projections: dict[tuple[str, ...], Projection] = {}
+        self._shapes: dict[tuple[tuple[str, ...] | None, bool], AnswerShape] = {}
         self._num_rows: int | None = None
         self._is_mapped = snapshot.scheduler.store.map(snapshot.manifest.path) is not None
         self._lock = Lock()
@@ -109,29 +110,31 @@ class QueryEngine:
         """Return what `run` would do; reads segment headers that are not in memory."""
         if isinstance(request, ScanQuery):
             return self._plan_scan(request)
-        return self._plan_vector(request, self._column_search(request, resident_only=False))
+        column = self._column_search(request, resident_only=False)
+        return self._plan_vector(request, column, self._shape(request))
 
     def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
         """Stream the rows of a plain query in batches of bounded size."""
         return scan_rows(
             self._session.files,
             self._snapshot,
-            self._projection(self._plan_scan(request).columns),
+            self._scan_projection(request),
             limit=request.limit,
             offset=request.offset,
         )
 
     def scan_schema(self, request: ScanQuery) -> pa.Schema:
         """Return the schema of what `scan` yields."""
-        return self._projection(self._plan_scan(request).columns).schema
+        return self._scan_projection(request).schema
+
+    def _scan_projection(self, request: ScanQuery) -> Projection:
+        return resolve_projection(
+            self._snapshot.schema, request.columns, with_row_id=request.with_row_id
+        )
 
     def _plan_scan(self, request: ScanQuery) -> ScanPlan:
-        columns = self._snapshot.schema.names if request.columns is None else request.columns
-        projection = resolve_projection(
-            self._snapshot.schema, columns, with_row_id=request.with_row_id
-        )
         return ScanPlan(
-            columns=tuple(column.name for column in projection.columns),
+            columns=tuple(column.name for column in self._scan_projection(request).columns),
             num_fragments=len(self._snapshot.fragments),
             offset=request.offset,
             limit=request.limit,
@@ -169,8 +172,8 @@ class QueryEngine:
         if resident_only and not self._is_mapped:
             raise NotResidentError("a store that is not mapped may make the query wait")
         column = self._column_search(request, resident_only=resident_only)
-        plan = self._plan_vector(request, column)
-        projection = self._projection(stored_columns(plan.columns))
+        shape = self._shape(request)
+        plan = self._plan_vector(request, column, shape)
         measures = Measures(meter)
         search = VectorSearch(
             column,
@@ -183,7 +186,7 @@ class QueryEngine:
         found = [search.run(vector) for vector in request.vectors]
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
-            table = self._take(found, projection, plan, batched=request.batched)
+            table = self._take(found, shape, batched=request.batched)
             facts.rows = table.num_rows
         stats = self._stats(
             meter,
@@ -195,17 +198,10 @@ class QueryEngine:
         )
         return QueryResult(table, stats, plan, measures)
 
-    def _take(
-        self,
-        found: list[Candidates],
-        projection: Projection,
-        plan: VectorPlan,
-        *,
-        batched: bool,
-    ) -> pa.Table:
+    def _take(self, found: list[Candidates], shape: AnswerShape, *, batched: bool) -> pa.Table:
         addresses = np.concatenate([each.row_addresses for each in found])
-        rows = take_rows(self._session.files, self._snapshot, addresses, projection)
-        return vector_answer(rows, found, plan.columns, batched=batched)
+        rows = take_rows(self._session.files, self._snapshot, addresses, shape.stored)
+        return vector_answer(rows, found, shape, batched=batched)
 
     def _stats(
         self,
@@ -233,7 +229,9 @@ class QueryEngine:
             elapsed_ms=(time.perf_counter() - started) * 1000,
         )
 
-    def _plan_vector(self, request: VectorQuery, column: ColumnSearch) -> VectorPlan:
+    def _plan_vector(
+        self, request: VectorQuery, column: ColumnSearch, shape: AnswerShape
+    ) -> VectorPlan:
         choice = column.choice(request.metric, use_index=request.use_index)
         if choice.metric == "cosine":
             request.require_nonzero_vectors()
@@ -241,19 +239,20 @@ class QueryEngine:
             request,
             choice,
             column=column.vectors.field.name,
-            columns=answer_columns(
-                request.columns, self._snapshot.schema.names, with_row_id=request.with_row_id
-            ),
+            columns=shape.columns,
             num_rows=self.count_rows(),
         )
 
-    def _projection(self, columns: tuple[str, ...]) -> Projection:
-        found = self._projections.get(columns)
+    def _shape(self, request: VectorQuery) -> AnswerShape:
+        key = (request.columns, request.with_row_id)
+        found = self._shapes.get(key)
         if found is None:
-            found = resolve_projection(self._snapshot.schema, columns)
-            if len(self._projections) >= _MAX_PROJECTIONS:
-                self._projections.clear()  # callers choose the columns, so their number is open
-            self._projections[columns] = found
+            found = answer_shape(
+                self._snapshot.schema, request.columns, with_row_id=request.with_row_id
+            )
+            if len(self._shapes) >= _MAX_SHAPES:
+                self._shapes.clear()  # callers choose the columns, so their number is open
+            self._shapes[key] = found
         return found
 
     def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:

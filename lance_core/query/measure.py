@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lance_core.io.metering import QueryMeter
 
 
@@ -29,6 +26,38 @@ class StepFacts:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
+class _Step:
+    """Adds what a block reads and takes to the facts of a step.
+
+    A class of its own, because a generator would cost more than most steps.
+    """
+
+    __slots__ = ("_before", "_facts", "_meter", "_started")
+
+    def __init__(self, facts: StepFacts, meter: QueryMeter) -> None:
+        self._facts = facts
+        self._meter = meter
+
+    def __enter__(self) -> StepFacts:
+        meter = self._meter
+        self._before = (
+            meter.bytes_read,
+            meter.store_requests,
+            meter.cache_hits,
+            meter.cache_misses,
+        )
+        self._started = time.perf_counter()
+        return self._facts
+
+    def __exit__(self, *_: object) -> None:
+        facts, meter, before = self._facts, self._meter, self._before
+        facts.elapsed_ms += (time.perf_counter() - self._started) * 1000
+        facts.bytes_read += meter.bytes_read - before[0]
+        facts.store_requests += meter.store_requests - before[1]
+        facts.cache_hits += meter.cache_hits - before[2]
+        facts.cache_misses += meter.cache_misses - before[3]
+
+
 class Measures:
     """Facts of the steps of one run; belongs to one thread.
 
@@ -46,18 +75,9 @@ class Measures:
         """Return what a step did, None if it did not run."""
         return self._steps.get(step)
 
-    @contextmanager
-    def measure(self, step: str) -> Iterator[StepFacts]:
-        """Add what the block reads and the time it takes to a step; the block adds its rows."""
-        facts = self._steps.setdefault(step, StepFacts())
-        meter = self._meter
-        before = (meter.bytes_read, meter.store_requests, meter.cache_hits, meter.cache_misses)
-        started = time.perf_counter()
-        try:
-            yield facts
-        finally:
-            facts.elapsed_ms += (time.perf_counter() - started) * 1000
-            facts.bytes_read += meter.bytes_read - before[0]
-            facts.store_requests += meter.store_requests - before[1]
-            facts.cache_hits += meter.cache_hits - before[2]
-            facts.cache_misses += meter.cache_misses - before[3]
+    def measure(self, step: str) -> _Step:
+        """Return a context that adds its reads and its time to a step; the block adds its rows."""
+        facts = self._steps.get(step)
+        if facts is None:
+            facts = self._steps[step] = StepFacts()
+        return _Step(facts, self._meter)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import InvalidRequestError
+from lance_core.scan.projection import resolve_projection
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from lance_core.query.measure import Measures
     from lance_core.query.plan import Plan
     from lance_core.query.stats import QueryStats
+    from lance_core.scan.projection import Projection
+    from lance_core.schema.tree import LanceSchema
 
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
@@ -34,29 +39,48 @@ class QueryResult:
     measures: Measures
 
 
-def answer_columns(
-    columns: Sequence[str] | None, schema_names: Sequence[str], *, with_row_id: bool
-) -> tuple[str, ...]:
-    """Return the columns of a vector answer in order.
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerShape:
+    """The columns of a vector answer: those of the table to take, and where all of them stand.
 
-    The columns asked for, ``_distance`` behind them unless it was asked for itself, then ``_rowid``
-    if wanted and not asked for (rest-api page, section 5.5).
+    ``places[i]`` is the place of column ``i`` among the stored ones, None for ``_distance``.
     """
-    names = list(schema_names if columns is None else columns)
+
+    columns: tuple[str, ...]
+    stored: Projection
+    places: tuple[int | None, ...]
+    schema: pa.Schema
+
+    @property
+    def batched_schema(self) -> pa.Schema:
+        """Schema with ``query_index`` in front."""
+        return self.schema.insert(0, _QUERY_INDEX_FIELD)
+
+
+def answer_shape(
+    schema: LanceSchema, columns: Sequence[str] | None, *, with_row_id: bool
+) -> AnswerShape:
+    """Resolve the columns of a vector answer.
+
+    They are the columns asked for, ``_distance`` behind them unless it was asked for itself, then
+    ``_rowid`` if wanted and not asked for (rest-api page, section 5.5).
+    """
+    names = list(schema.names if columns is None else columns)
     if DISTANCE not in names:
         names.append(DISTANCE)
     if with_row_id and ROW_ID not in names:
         names.append(ROW_ID)
-    return tuple(names)
-
-
-def stored_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return those columns of an answer that are taken from the table."""
-    return tuple(name for name in columns if name != DISTANCE)
+    stored_names = [name for name in names if name != DISTANCE]
+    stored = resolve_projection(schema, stored_names)
+    if names.count(DISTANCE) > 1:
+        raise InvalidRequestError(f'column "{DISTANCE}" is asked for twice')
+    places = [None if name == DISTANCE else stored_names.index(name) for name in names]
+    fields = [_DISTANCE_FIELD if at is None else stored.schema.field(at) for at in places]
+    return AnswerShape(tuple(names), stored, tuple(places), pa.schema(fields))
 
 
 def vector_answer(
-    rows: pa.Table, found: Sequence[Candidates], columns: Sequence[str], *, batched: bool
+    rows: pa.Table, found: Sequence[Candidates], shape: AnswerShape, *, batched: bool
 ) -> pa.Table:
     """Put distances beside the rows that were taken.
 
@@ -66,24 +90,17 @@ def vector_answer(
         The stored columns of all rows found, query by query.
     found
         Per query vector its rows, nearest first.
-    columns
-        All columns of the answer in order.
+    shape
+        Columns of the answer.
     batched
         Begin with the column ``query_index``.
     """
     distances = pa.array(np.concatenate([each.distances for each in found]))
-    arrays: list[pa.ChunkedArray | pa.Array] = []
-    fields: list[pa.Field] = []
-    if batched:
-        counts = [len(each) for each in found]
-        arrays.append(pa.array(np.repeat(np.arange(len(found), dtype=np.int32), counts)))
-        fields.append(_QUERY_INDEX_FIELD)
-    for name in columns:
-        if name == DISTANCE:
-            arrays.append(distances)
-            fields.append(_DISTANCE_FIELD)
-        else:
-            place = rows.schema.get_field_index(name)
-            arrays.append(rows.column(place))
-            fields.append(rows.schema.field(place))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=rows.schema.metadata))
+    arrays: list[pa.ChunkedArray | pa.Array] = [
+        distances if place is None else rows.column(place) for place in shape.places
+    ]
+    if not batched:
+        return pa.Table.from_arrays(arrays, schema=shape.schema)
+    counts = [len(each) for each in found]
+    owners = pa.array(np.repeat(np.arange(len(found), dtype=np.int32), counts))
+    return pa.Table.from_arrays([owners, *arrays], schema=shape.batched_schema)

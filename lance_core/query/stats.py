@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 PlanKind = Literal["ann", "exact", "scan"]
@@ -36,4 +36,7 @@ class QueryStats:
 
     def to_dict(self) -> dict[str, object]:
         """Return the members under their own names."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _NAMES}
+
+
+_NAMES = tuple(each.name for each in fields(QueryStats))

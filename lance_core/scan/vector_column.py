@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.ids import FragmentId
 from lance_core.row_address import fragment_of, offset_of
 from lance_core.schema.arrow import arrow_type
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.byte_cache import ByteCache
-    from lance_core.ids import FragmentId
     from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
@@ -125,10 +125,10 @@ class VectorColumn:
         Parameters
         ----------
         row_addresses
-            Shape ``(n,)``: live rows of this version.
+            Shape ``(n,)``, not empty: live rows of this version.
         """
         fragments = fragment_of(row_addresses)
-        mapped = self._mapped_runs(np.unique(fragments).tolist())
+        mapped = self._mapped_runs(_distinct(fragments))
         return None if mapped is None else mapped.pointers(fragments, offset_of(row_addresses))
 
     def _mapped_runs(self, wanted: Sequence[FragmentId]) -> _MappedRuns | None:
@@ -253,6 +253,13 @@ class _MappedRuns:
         run = np.searchsorted(self._first, rows, side="right") - 1
         within = (rows - self._first[run]).astype(np.int64)
         return self._addresses[run] + within * self._row_bytes
+
+
+def _distinct(fragments: NDArray[np.uint32]) -> list[FragmentId]:
+    first = fragments[0]
+    if (fragments == first).all():  # the usual case, worth a short way
+        return [FragmentId(int(first))]
+    return [FragmentId(each) for each in np.unique(fragments).tolist()]
 
 
 def as_vectors(
