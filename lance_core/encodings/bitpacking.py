@@ -15,6 +15,7 @@ from lance_core.kernels.bitpacking import (
     UNSIGNED,
     unpack_inline,
     unpack_out_of_line,
+    unpack_selected,
 )
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
 
 
@@ -45,6 +47,23 @@ class InlineBitpacking(Compression):
     ) -> FixedWidth:
         """Unpack all chunks."""
         return self.decode_blocks(buffers[0], counts, place)
+
+    def take_chunks(
+        self,
+        buffers: Sequence[Blocks],
+        counts: NDArray[np.int64],
+        selection: Selection,
+        place: Place,
+    ) -> FixedWidth:
+        """Unpack only the values selected."""
+        blocks = buffers[0]
+        if bool((counts > BLOCK_ROWS).any()):
+            raise place.corrupt(f"a bit-packed block of more than {BLOCK_ROWS} values")
+        out = np.empty(len(selection.chunks), UNSIGNED[self.bits])
+        chunks, positions = selection.chunks, selection.positions
+        if unpack_selected(blocks.addresses, blocks.sizes, chunks, positions, out) != DONE:
+            raise place.corrupt("a bit-packed block is cut off or of impossible width")
+        return FixedWidth(out.view(np.uint8), self.bits, out.shape[0])
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
         """Unpack all blocks."""

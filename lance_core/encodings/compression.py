@@ -11,12 +11,14 @@ Each encoding overrides the contexts the format knows for it; the others are ref
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.encodings.blocks import Blocks
@@ -24,11 +26,32 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Values
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """Values to decode: for each the number of its chunk and its position there, shape ``(n,)``.
+
+    Positions are below the counts of their chunks: whoever makes a selection has seen to it.
+    """
+
+    chunks: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+    def among(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions among all values of chunks that hold ``counts`` values each."""
+        before: NDArray[np.int64] = np.cumsum(counts) - counts
+        return before[self.chunks] + self.positions
+
+
 class Compression:
     """One node of a compressive encoding, immutable."""
 
     __slots__ = ()
     name: ClassVar[str]
+
+    @property
+    def family(self) -> object:
+        """What pages must share to be decoded together; equal objects are one family."""
+        return self
 
     @property
     def num_buffers(self) -> int:
@@ -65,6 +88,20 @@ class Compression:
             ``sum(counts)`` values.
         """
         raise place.unsupported(f"{self.name} in mini-block chunks")
+
+    def take_chunks(
+        self,
+        buffers: Sequence[Blocks],
+        counts: NDArray[np.int64],
+        selection: Selection,
+        place: Place,
+    ) -> Values:
+        """Decode only some values of many chunks; arguments as ``decode_chunks``.
+
+        An encoding that can reach single values overrides this.
+        """
+        values = self.decode_chunks(buffers, counts, place)
+        return values.take(selection.among(counts))
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Values:
         """Decode buffers of their own: ``counts[i]`` values from block ``i``."""

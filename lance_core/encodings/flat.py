@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 _MAX_BITS = 1 << 31
 
@@ -49,10 +51,30 @@ class Flat(Compression):
         """Join the values of all chunks."""
         return self.decode_blocks(buffers[0], counts, place)
 
-    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
-        """Join the values of all blocks; bytes behind the last value are ignored."""
+    def take_chunks(
+        self,
+        buffers: Sequence[Blocks],
+        counts: NDArray[np.int64],
+        selection: Selection,
+        place: Place,
+    ) -> Values:
+        """Copy the values by their positions."""
+        if self.bits == BOOL_BITS:
+            return Compression.take_chunks(self, buffers, counts, selection, place)
+        self._check(buffers[0], counts, place)
+        width = self.bits // 8
+        addresses = buffers[0].addresses[selection.chunks] + selection.positions * width
+        data = np.empty(len(addresses) * width, np.uint8)
+        join_bytes(addresses, np.full(len(addresses), width), data)
+        return FixedWidth(data, self.bits, len(addresses))
+
+    def _check(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> None:
         if bool((blocks.sizes * 8 // self.bits < counts).any()):
             raise place.corrupt(f"a buffer is shorter than its flat values of {self.bits} bits")
+
+    def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:
+        """Join the values of all blocks; bytes behind the last value are ignored."""
+        self._check(blocks, counts, place)
         total = int(counts.sum())
         if self.bits == BOOL_BITS:
             data = np.empty(total, np.uint8)

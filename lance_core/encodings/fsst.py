@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Values
 
@@ -65,11 +66,27 @@ class Fsst(Compression):
     inner: Compression
     name: ClassVar[str] = "fsst"
 
+    @property
+    def family(self) -> object:
+        """Pages with tables of their own go together: ``expanded_by`` takes many."""
+        return Fsst, self.table.is_identity, self.inner.family
+
     def decode_chunks(
         self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
     ) -> Variable:
         """Decode and expand the strings of all chunks."""
         return expanded(self.inner.decode_chunks(buffers, counts, place), self.table, place)
+
+    def take_chunks(
+        self,
+        buffers: Sequence[Blocks],
+        counts: NDArray[np.int64],
+        selection: Selection,
+        place: Place,
+    ) -> Variable:
+        """Expand only the strings selected."""
+        values = self.inner.take_chunks(buffers, counts, selection, place)
+        return expanded(values, self.table, place)
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Variable:
         """Decode and expand the strings of a block."""
@@ -82,13 +99,25 @@ class Fsst(Compression):
 
 def expanded(values: Values, table: SymbolTable, place: Place) -> Variable:
     """Expand all strings; nulls must be empty or hold valid codes."""
+    return expanded_by(values, [table], np.zeros(values.num_values, np.int64), place)
+
+
+def expanded_by(
+    values: Values, tables: Sequence[SymbolTable], table_of: NDArray[np.int64], place: Place
+) -> Variable:
+    """Expand each string by its own table: ``table_of``, shape ``(n,)``, numbers them.
+
+    Tables that are the identity do not go together with others.
+    """
     if not isinstance(values, Variable):
         raise place.corrupt("FSST over values that are no strings")
-    if table.is_identity:
+    if tables[0].is_identity:
         return values
+    symbols = np.stack([table.symbols for table in tables])
+    lengths = np.stack([table.lengths for table in tables])
     offsets = np.zeros(values.offsets.shape[0], np.int64)
-    if expanded_offsets(values.offsets, values.data, table.lengths, offsets) != DONE:
+    if expanded_offsets(values.offsets, values.data, table_of, lengths, offsets) != DONE:
         raise place.corrupt("an FSST string has a code that its table lacks")
     data = np.empty(int(offsets[-1]) + SLACK, np.uint8)
-    expand(values.offsets, values.data, table.symbols, table.lengths, address_of(data))
+    expand(values.offsets, values.data, table_of, symbols, lengths, address_of(data))
     return Variable(offsets, data[:-SLACK], values.validity)

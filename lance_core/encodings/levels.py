@@ -136,7 +136,7 @@ def slice_levels(data: PageData, begin: int, end: int, num_rows: int) -> PageDat
         stop_value = int(np.count_nonzero(visible))
         definition = definition[begin:end]
     return PageData(
-        data.values.take(np.arange(first_value, stop_value)),
+        data.values.slice(first_value, stop_value),
         None if data.repetition is None else data.repetition[begin:end],
         definition,
         data.layers,
@@ -144,9 +144,14 @@ def slice_levels(data: PageData, begin: int, end: int, num_rows: int) -> PageDat
     )
 
 
+def slice_rows(data: PageData, start: int, stop: int) -> PageData:
+    """Cut rows ``[start, stop)`` of a page without lists: row, level and value are the same."""
+    definition = None if data.definition is None else data.definition[start:stop]
+    values = data.values.slice(start, stop)
+    return PageData(values, None, definition, data.layers, stop - start)
+
+
 def take_rows(data: PageData, rows: NDArray[np.int64]) -> PageData:
-    """Select ascending rows of a page without lists: row, level and value are the same."""
-    if len(rows) == data.num_rows:
-        return data
+    """Select rows of a page without lists."""
     definition = None if data.definition is None else data.definition[rows]
     return PageData(data.values.take(rows), None, definition, data.layers, len(rows))

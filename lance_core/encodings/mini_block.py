@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from lance_core.encodings.bitpacking import InlineBitpacking
 from lance_core.encodings.blocks import Blocks, address_of_bytes, blocks_of
 from lance_core.encodings.chunk_table import parse_chunk_table
-from lance_core.encodings.levels import PageData, take_rows
+from lance_core.encodings.levels import PageData
 from lance_core.encodings.mini_block_rows import RepetitionIndex
 from lance_core.encodings.page import DirectChunks
+from lance_core.encodings.page_dictionaries import indices_of
 from lance_core.encodings.rows import expand_ranges, runs_of
 from lance_core.encodings.values import FixedWidth, Indexed
 from lance_core.kernels.bitpacking import DONE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.chunk_table import ChunkTable
-    from lance_core.encodings.compression import Compression
+    from lance_core.encodings.compression import Compression, Selection
     from lance_core.encodings.levels import Layers, Levels
     from lance_core.encodings.page import DirectPage, Page, Pieces
     from lance_core.encodings.place import Place
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Values
 
 _METADATA, _CHUNKS, _DICTIONARY = 0, 1, 2
+_FEW = 4
+"""One value in this many costs less to decode by itself than with all of its chunk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,17 @@ class MiniBlock:
     num_items: int
     has_large_chunk: bool
     has_repetition_index: bool
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether rows hold lists, so that rows, levels and values differ in number."""
+        return self.repetition is not None
+
+    @property
+    def family(self) -> object:
+        """What pages must share to be read as one run."""
+        encodings = (self.definition, self.values.family, self.dictionary is not None)
+        return encodings, self.layers, self.has_large_chunk
 
     @property
     def num_buffers(self) -> int:
@@ -105,98 +119,106 @@ class MiniBlock:
                 blocks_of([buffers[_DICTIONARY - 1]]), count, place
             )
         index = None
-        if self.has_repetition_index:
+        if self.repetition is not None:
             index = RepetitionIndex.parse(buffers[-1], table.num_chunks, page.num_rows, place)
         state = MiniBlockState(table, dictionary, index)
         page.loaded.state = state
         return state
 
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
-        """Read the chunks that hold the rows, decode them, and cut out the rows."""
+        """Read rows of a page with lists; pages without are read by ``MiniBlockRun``."""
         state = yield from self.load(page, place)
-        if state.index is not None and self.repetition is not None:
-            return (yield from self._read_lists(page, state, state.index, pieces, place))
-        starts = np.array([start for start, _ in pieces], np.int64)
-        stops = np.array([stop for _, stop in pieces], np.int64)
-        first_values = state.table.first_values
-        firsts = np.searchsorted(first_values, starts, side="right") - 1
-        lasts = np.searchsorted(first_values, stops, side="left")
-        chunks = np.unique(expand_ranges(firsts, lasts))
-        data = yield from self._read_chunks(page, state, chunks, place)
-        rows = expand_ranges(starts, stops)
-        counts = np.diff(first_values)[chunks]
-        before = np.cumsum(counts) - counts - first_values[chunks]
-        home = np.searchsorted(first_values[chunks], rows, side="right") - 1
-        return [take_rows(data, rows + before[home])]
-
-    def _read_lists(
-        self,
-        page: Page,
-        state: MiniBlockState,
-        index: RepetitionIndex,
-        pieces: Pieces,
-        place: Place,
-    ) -> ReadSteps[list[PageData]]:
+        index = state.index
+        if index is None:
+            raise place.corrupt("a page with lists has no repetition index")
         spans = [index.chunks_of(start, stop) for start, stop in pieces]
         firsts = np.array([first for first, _ in spans], np.int64)
         chunks = np.unique(expand_ranges(firsts, np.array([last for _, last in spans], np.int64)))
-        data, levels = yield from self._read_levels(page, state, chunks, place)
+        blocks = yield from self._fetch(page, state.table, chunks)
+        counts = np.diff(state.table.first_values)[chunks]
+        data, levels = self._decode_lists(blocks, counts, place)
+        if state.dictionary is not None:
+            indices = indices_of(data.values, place)
+            data = replace(data, values=Indexed(indices, state.dictionary))
         first_levels = np.concatenate(([0], np.cumsum(levels)))
         return [
             index.cut(data, start, span, first_levels[np.searchsorted(chunks, span)], stop, place)
             for (start, stop), span in zip(pieces, spans, strict=True)
         ]
 
-    def _read_chunks(
-        self, page: Page, state: MiniBlockState, chunks: NDArray[np.int64], place: Place
-    ) -> ReadSteps[PageData]:
-        data, _ = yield from self._read_levels(page, state, chunks, place)
-        return data
+    def decode(
+        self,
+        chunks: Blocks,
+        counts: NDArray[np.int64],
+        selection: Selection | None,
+        values: Compression,
+        place: Place,
+    ) -> PageData:
+        """Decode chunks of pages without lists.
 
-    def _read_levels(
-        self, page: Page, state: MiniBlockState, chunks: NDArray[np.int64], place: Place
-    ) -> ReadSteps[tuple[PageData, NDArray[np.int64]]]:
-        """Read and decode whole chunks; also return the number of levels of each."""
+        Parameters
+        ----------
+        chunks, counts
+            Where the chunks lie and how many values each holds, shape ``(c,)``.
+        selection
+            The values wanted, in ascending order; None for all.
+        values
+            Decodes the values: the layout's own encoding or a part of it.
+        place
+            The column, for errors.
+
+        Returns
+        -------
+        PageData
+            Of a page with a dictionary, values are the indices.
+        """
+        num_level_buffers = int(self.definition is not None)
+        num_levels, parts = self._split(chunks, num_level_buffers, values, place)
+        definition = None
+        if self.definition is not None:
+            if bool((num_levels != counts).any()):
+                raise place.corrupt("a chunk has other than one level per value")
+            definition = _levels(self.definition, parts[0], num_levels, place)
+            if selection is not None:
+                definition = definition[selection.among(counts)]
+        decoded = _decode_some(values, parts[num_level_buffers:], counts, selection, place)
+        return PageData(decoded, None, definition, self.layers, decoded.num_values)
+
+    def _fetch(self, page: Page, table: ChunkTable, chunks: NDArray[np.int64]) -> ReadSteps[Blocks]:
+        """Read whole chunks, neighbours together."""
         runs = runs_of(chunks)
-        first_bytes = state.table.first_bytes
+        first_bytes = table.first_bytes
         views = yield [
             page.span(_CHUNKS, int(first_bytes[first]), int(first_bytes[stop]))
             for first, stop in runs
         ]
-        addresses = np.concatenate(
-            [
-                address_of_bytes(view) + first_bytes[first:stop] - first_bytes[first]
-                for view, (first, stop) in zip(views, runs, strict=True)
-            ]
-            or [np.empty(0, np.int64)]
-        )
+        addresses = [
+            address_of_bytes(view) + first_bytes[first:stop] - first_bytes[first]
+            for view, (first, stop) in zip(views, runs, strict=True)
+        ]
         sizes = np.diff(first_bytes)[chunks]
-        counts = np.diff(state.table.first_values)[chunks]
-        return self._decode(Blocks(addresses, sizes, views), counts, state.dictionary, place)
+        return Blocks(np.concatenate([*addresses, np.empty(0, np.int64)]), sizes, views)
 
-    def _decode(
-        self, chunks: Blocks, counts: NDArray[np.int64], dictionary: Values | None, place: Place
+    def _decode_lists(
+        self, chunks: Blocks, counts: NDArray[np.int64], place: Place
     ) -> tuple[PageData, NDArray[np.int64]]:
+        """Decode whole chunks; also return the number of levels of each."""
         level_encodings = [e for e in (self.repetition, self.definition) if e is not None]
-        num_levels, parts = self._split(chunks, len(level_encodings), place)
+        num_levels, parts = self._split(chunks, len(level_encodings), self.values, place)
         levels = [
             _levels(encoding, part, num_levels, place)
             for encoding, part in zip(level_encodings, parts, strict=False)
         ]
         values = self.values.decode_chunks(parts[len(levels) :], counts, place)
-        if dictionary is not None:
-            values = _indexed(values, dictionary, place)
-        repetition = levels[0] if self.repetition is not None else None
         definition = levels[-1] if self.definition is not None else None
-        rows = values.num_values
-        data = PageData(values, repetition, definition, self.layers, rows).checked(place)
-        return data, num_levels if len(levels) > 0 else counts
+        data = PageData(values, levels[0], definition, self.layers, values.num_values)
+        return data.checked(place), num_levels
 
     def _split(
-        self, chunks: Blocks, num_level_buffers: int, place: Place
+        self, chunks: Blocks, num_level_buffers: int, values: Compression, place: Place
     ) -> tuple[NDArray[np.int64], Sequence[Blocks]]:
         num_chunks = len(chunks.sizes)
-        num_parts = num_level_buffers + self.values.num_buffers
+        num_parts = num_level_buffers + values.num_buffers
         num_levels = np.empty(num_chunks, np.int64)
         addresses = np.empty((num_parts, num_chunks), np.int64)
         sizes = np.empty((num_parts, num_chunks), np.int64)
@@ -216,6 +238,21 @@ class MiniBlock:
         ]
 
 
+def _decode_some(
+    encoding: Compression,
+    parts: Sequence[Blocks],
+    counts: NDArray[np.int64],
+    selection: Selection | None,
+    place: Place,
+) -> Values:
+    """Decode all values, or only those selected where that is less work."""
+    if selection is None:
+        return encoding.decode_chunks(parts, counts, place)
+    if len(selection.chunks) * _FEW < int(counts.sum()):
+        return encoding.take_chunks(parts, counts, selection, place)
+    return encoding.decode_chunks(parts, counts, place).take(selection.among(counts))
+
+
 def _levels(
     encoding: Compression, part: Blocks, num_levels: NDArray[np.int64], place: Place
 ) -> Levels:
@@ -227,9 +264,3 @@ def levels_of(values: Values, place: Place) -> Levels:
     if not isinstance(values, FixedWidth) or values.bits != np.dtype(np.uint16).itemsize * 8:
         raise place.corrupt("levels are not numbers of 16 bits")
     return values.data.view(np.uint16)
-
-
-def _indexed(values: Values, dictionary: Values, place: Place) -> Indexed:
-    if not isinstance(values, FixedWidth):
-        raise place.corrupt("dictionary indices are not numbers")
-    return Indexed(values.integers().astype(np.int64), dictionary)

@@ -14,11 +14,17 @@ import numpy as np
 from lance_core.kernels.gather import select_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Validity = NDArray[np.bool_] | None
 
 BOOL_BITS = 1
+
+
+def _part(validity: Validity, start: int, stop: int) -> Validity:
+    return None if validity is None else validity[start:stop]
 
 
 def _pick(validity: Validity, rows: NDArray[np.int64]) -> Validity:
@@ -46,6 +52,11 @@ class FixedWidth:
         """Return the values as unsigned integers of 8, 16, 32 or 64 bits."""
         return self.data.view(np.dtype(f"u{self.value_bytes}"))
 
+    def slice(self, start: int, stop: int) -> FixedWidth:
+        """Return the values ``[start, stop)``, without a copy."""
+        data = self.data[start * self.value_bytes : stop * self.value_bytes]
+        return FixedWidth(data, self.bits, stop - start, _part(self.validity, start, stop))
+
     def take(self, rows: NDArray[np.int64]) -> FixedWidth:
         """Return the values at ``rows``, in that order."""
         table = self.data.reshape(self.num_values, self.value_bytes)
@@ -67,6 +78,12 @@ class Variable:
         """Number of byte strings."""
         return len(self.offsets) - 1
 
+    def slice(self, start: int, stop: int) -> Variable:
+        """Return the values ``[start, stop)``, without a copy of their bytes."""
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        offsets = self.offsets[start : stop + 1] - first
+        return Variable(offsets, self.data[first:last], _part(self.validity, start, stop))
+
     def take(self, rows: NDArray[np.int64]) -> Variable:
         """Return the values at ``rows``, in that order."""
         offsets = np.zeros(rows.shape[0] + 1, np.int64)
@@ -84,6 +101,12 @@ class FixedSizeLists:
     dimension: int
     num_values: int
     validity: Validity = None
+
+    def slice(self, start: int, stop: int) -> FixedSizeLists:
+        """Return the lists ``[start, stop)``, without a copy."""
+        items = self.items.slice(start * self.dimension, stop * self.dimension)
+        validity = _part(self.validity, start, stop)
+        return FixedSizeLists(items, self.dimension, stop - start, validity)
 
     def take(self, rows: NDArray[np.int64]) -> FixedSizeLists:
         """Return the lists at ``rows``, in that order."""
@@ -109,6 +132,10 @@ class Indexed:
         """Number of positions."""
         return len(self.indices)
 
+    def slice(self, start: int, stop: int) -> Indexed:
+        """Return the positions ``[start, stop)``, without a copy."""
+        return Indexed(self.indices[start:stop], self.items, _part(self.validity, start, stop))
+
     def take(self, rows: NDArray[np.int64]) -> Indexed:
         """Return the positions at ``rows``, in that order."""
         return Indexed(self.indices[rows], self.items, _pick(self.validity, rows))
@@ -125,6 +152,10 @@ class AllNull:
         """All False."""
         return np.zeros(self.num_values, np.bool_)
 
+    def slice(self, start: int, stop: int) -> AllNull:
+        """Return as many nulls as the range has."""
+        return AllNull(stop - start)
+
     def take(self, rows: NDArray[np.int64]) -> AllNull:
         """Return as many nulls as ``rows``."""
         return AllNull(rows.shape[0])
@@ -137,6 +168,11 @@ class Packed:
     children: tuple[Values, ...]
     num_values: int
     validity: Validity = None
+
+    def slice(self, start: int, stop: int) -> Packed:
+        """Return the rows ``[start, stop)``, without a copy."""
+        children = tuple(child.slice(start, stop) for child in self.children)
+        return Packed(children, stop - start, _part(self.validity, start, stop))
 
     def take(self, rows: NDArray[np.int64]) -> Packed:
         """Return the rows at ``rows``, in that order."""
@@ -155,6 +191,29 @@ def with_validity(values: Values, validity: NDArray[np.bool_]) -> Values:
     if isinstance(values, AllNull) or bool(validity.all()):
         return values
     return replace(values, validity=validity)
+
+
+def concat_values(parts: Sequence[Values]) -> Values:
+    """Join values of one form and width, numbers or byte strings, without nulls.
+
+    Raises
+    ------
+    ValueError
+        The parts have different or other forms.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    numbers = [part for part in parts if isinstance(part, FixedWidth)]
+    if len(numbers) == len(parts) and len({part.bits for part in numbers}) == 1:
+        data = np.concatenate([part.data for part in numbers])
+        return FixedWidth(data, numbers[0].bits, sum(part.num_values for part in numbers))
+    strings = [part for part in parts if isinstance(part, Variable)]
+    if len(strings) != len(parts) or len(parts) == 0:
+        raise ValueError("values of different forms cannot be joined")
+    sizes = np.concatenate([np.diff(part.offsets) for part in strings])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    spans = [part.data[part.offsets[0] : part.offsets[-1]] for part in strings]
+    return Variable(offsets, np.concatenate(spans))
 
 
 def constant_rows(values: Values, num_values: int) -> Values:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lance_core.encodings.blocks import Blocks
 from lance_core.encodings.compression import Compression
 from lance_core.encodings.values import Variable
 from lance_core.kernels.bitpacking import DONE
-from lance_core.kernels.gather import join_bytes, join_offsets, join_values
+from lance_core.kernels.gather import find_strings, join_bytes, join_offsets, join_values
 from lance_core.kernels.memory import bytes_at
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lance_core.encodings.blocks import Blocks
+    from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
 
 NARROW_BITS, WIDE_BITS = 32, 64
@@ -44,6 +45,31 @@ class VariableWidth(Compression):
         data = np.empty(int(offsets[-1]), np.uint8)
         join_values(blocks.addresses, counts, width, offsets, data)
         return Variable(offsets, data)
+
+    def take_chunks(
+        self,
+        buffers: Sequence[Blocks],
+        counts: NDArray[np.int64],
+        selection: Selection,
+        place: Place,
+    ) -> Variable:
+        """Copy only the strings selected."""
+        blocks = buffers[0]
+        addresses = np.empty(len(selection.chunks), np.int64)
+        sizes = np.empty(len(selection.chunks), np.int64)
+        bad = find_strings(
+            blocks.addresses,
+            blocks.sizes,
+            counts,
+            self.offset_bits // 8,
+            selection.chunks,
+            selection.positions,
+            addresses,
+            sizes,
+        )
+        if bad != DONE:
+            raise place.corrupt("the offsets of a chunk of strings leave its buffer")
+        return self.decode_zipped(Blocks(addresses, sizes, blocks.owner), place)
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Variable:
         """Decode one block: header, offsets from 0, bytes."""

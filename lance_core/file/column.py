@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lance_core.encodings.mini_block import MiniBlock
+from lance_core.encodings.mini_block_run import MiniBlockRun
 from lance_core.encodings.page import RawRows
 from lance_core.encodings.steps import together
 from lance_core.file.direct_column import DirectColumn
@@ -19,34 +22,66 @@ if TYPE_CHECKING:
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
 
+_PAGE_OBJECTS_BYTES = 400
+"""A page is a handful of small Python objects."""
+
+
+class Segment(Protocol):
+    """Neighbouring rows that are read together: one page or a run of them."""
+
+    @property
+    def first_row(self) -> int:
+        """First row, counted in the column."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its state."""
+
+    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row."""
+
 
 class Column:
-    """The pages of a column; ``direct`` is set where rows are found by arithmetic."""
+    """The pages of a column; ``direct`` is set where rows are found by arithmetic.
 
-    def __init__(self, pages: Sequence[Page], place: Place) -> None:
+    Parameters
+    ----------
+    pages
+        In row order.
+    place
+        The column, for errors.
+    is_dictionary
+        Whether the column's type is a dictionary, whose items must be distinct.
+    """
+
+    def __init__(self, pages: Sequence[Page], place: Place, *, is_dictionary: bool) -> None:
         filled = [page for page in pages if page.num_rows > 0]
         self.place = place
-        self._pages = filled
-        self._starts = np.array([page.first_row for page in filled], np.int64)
         self.num_rows = filled[-1].first_row + filled[-1].num_rows if len(filled) > 0 else 0
+        self._pages = filled
         self.direct = DirectColumn.of(filled, place) if len(filled) > 0 else None
+        self._segments = _segments(filled, place, is_dictionary=is_dictionary)
+        self._starts = np.array([segment.first_row for segment in self._segments], np.int64)
 
     @property
     def nbytes(self) -> int:
         """Memory of pages and their state, as an upper estimate."""
-        state = sum(page.layout.state_bytes(page) for page in self._pages)
-        own = 400 * len(self._pages)  # a page is a handful of small Python objects
-        return own + (state if self.direct is None else self.direct.nbytes)
+        own = _PAGE_OBJECTS_BYTES * len(self._pages)
+        if self.direct is not None:
+            return own + self.direct.nbytes
+        return own + sum(segment.nbytes for segment in self._segments)
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
         if len(ranges) > 0 and ranges[-1][1] > self.num_rows:
             raise self.place.corrupt(f"the column has only {self.num_rows} rows")
-        reads = [
-            page.layout.read(page, pieces, self.place) for page, pieces in self._by_page(ranges)
-        ]
+        reads = [segment.read(pieces) for segment, pieces in self._by_segment(ranges)]
         parts = yield from together(reads)
-        return [part for parts_of_page in parts for part in parts_of_page]
+        return [part for parts_of_segment in parts for part in parts_of_segment]
 
     def fixed_width_pages(self) -> list[FixedWidthPage] | None:
         """Return where the rows lie if all pages are raw, else None."""
@@ -60,17 +95,53 @@ class Column:
             )
         return found
 
-    def _by_page(self, ranges: Pieces) -> list[tuple[Page, Pieces]]:
-        """Cut ranges at page boundaries and count them from the first row of their page."""
-        by_page: dict[int, Pieces] = {}
+    def _by_segment(self, ranges: Pieces) -> list[tuple[Segment, Pieces]]:
+        """Cut ranges at the ends of segments and count them from the first row of their own."""
+        by_segment: dict[int, Pieces] = {}
         for start, stop in ranges:
             number = int(np.searchsorted(self._starts, start, side="right")) - 1
             row = start
             while row < stop:
-                page = self._pages[number]
-                end = min(stop, page.first_row + page.num_rows)
-                pieces = by_page.setdefault(number, [])
-                pieces.append((row - page.first_row, end - page.first_row))
+                segment = self._segments[number]
+                first = segment.first_row
+                end = min(stop, first + segment.num_rows)
+                by_segment.setdefault(number, []).append((row - first, end - first))
                 row = end
                 number += 1
-        return [(self._pages[number], pieces) for number, pieces in by_page.items()]
+        return [(self._segments[number], pieces) for number, pieces in by_segment.items()]
+
+
+class _OnePage:
+    """A page that is read by itself."""
+
+    def __init__(self, page: Page, place: Place) -> None:
+        self._page = page
+        self._place = place
+        self.first_row = page.first_row
+        self.num_rows = page.num_rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._page.layout.state_bytes(self._page)
+
+    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
+        return self._page.layout.read(self._page, pieces, self._place)
+
+
+def _family(page: Page) -> object:
+    """Return what neighbouring pages must share to be read as one; pages by themselves differ."""
+    layout = page.layout
+    if isinstance(layout, MiniBlock) and not layout.has_lists:
+        return layout.family
+    return page
+
+
+def _segments(pages: Sequence[Page], place: Place, *, is_dictionary: bool) -> list[Segment]:
+    segments: list[Segment] = []
+    for family, group in groupby(pages, _family):
+        members = list(group)
+        if family is members[0]:
+            segments.append(_OnePage(members[0], place))
+        else:
+            segments.append(MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary))
+    return segments

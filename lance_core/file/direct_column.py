@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from lance_core.encodings.blocks import address_of_bytes
-from lance_core.encodings.page import ConstantRow
-from lance_core.file.direct_table import NOT_LOADED, DirectTable, with_table, without_table
-from lance_core.kernels.bitpacking import DONE, UNSIGNED
-from lance_core.kernels.direct_rows import copy_ranges, copy_rows
+from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex, PageChunks, one_chunk
+from lance_core.encodings.chunk_table import CHUNK_HEADER_BYTES
+from lance_core.encodings.page import ConstantRow, RawRows
+from lance_core.kernels.bitpacking import BLOCK_ROWS, DONE, UNSIGNED
+from lance_core.kernels.direct_rows import CONSTANT, PACKED, RAW, copy_ranges, copy_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from lance_core.encodings.chunk_index import ChunkTables
     from lance_core.encodings.mini_block import MiniBlock
     from lance_core.encodings.page import DirectChunks, DirectPage, Page
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
 
-_METADATA_BUFFER = 0
+_METADATA_BUFFER, _CHUNK_BUFFER = 0, 1
 _WIDTHS = (8, 4, 2, 1)
 
 
@@ -46,13 +47,12 @@ class DirectColumn:
         self._stride = row_bytes // width
         constants = [each.value for each in direct if isinstance(each, ConstantRow)]
         self._constants = np.frombuffer(b"".join(constants), self._element).copy()
-        self._lock = threading.Lock()
         numbers = np.cumsum([isinstance(each, ConstantRow) for each in direct]) - 1
-        self._chunks = [
-            without_table(page, each, number)
+        chunks = [
+            _without_table(page, each, number)
             for page, each, number in zip(pages, direct, numbers.tolist(), strict=True)
         ]
-        self._table = DirectTable.of(self._chunks, self.num_rows)
+        self._index = ChunkIndex(chunks, self.num_rows, self._describe)
         self._mapping: tuple[memoryview, int] | None = None
 
     @classmethod
@@ -73,7 +73,7 @@ class DirectColumn:
     @property
     def nbytes(self) -> int:
         """Memory of the chunk tables."""
-        return 2 * self._table.nbytes
+        return self._index.nbytes
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> ReadSteps[NDArray[np.uint8]]:
         """Read row ranges in any order; they may overlap.
@@ -85,10 +85,10 @@ class DirectColumn:
         """
         starts = np.array([start for start, stop in ranges if start < stop], np.int64)
         stops = np.array([stop for start, stop in ranges if start < stop], np.int64)
-        table = yield from self._loaded(starts, stops)
+        table = yield from self._index.loaded(starts, stops)
         starts, stops = self._split_by_page(table, starts, stops)
-        first_bytes = table.byte_of(starts, table.chunks_of(starts), self.row_bytes)
-        end_bytes = table.end_byte_of(stops - 1, table.chunks_of(stops - 1), self.row_bytes)
+        first_bytes = self._first_byte(table, starts, table.chunks_of(starts))
+        end_bytes = self._end_byte(table, stops - 1, table.chunks_of(stops - 1))
         views = yield list(zip(first_bytes.tolist(), end_bytes.tolist(), strict=True))
         bases = np.array([address_of_bytes(view) for view in views], np.int64) - first_bytes
         out = np.empty(int((stops - starts).sum()) * self._stride, self._element)
@@ -109,10 +109,10 @@ class DirectColumn:
 
     def take(self, rows: NDArray[np.int64]) -> ReadSteps[NDArray[np.uint8]]:
         """Read single rows in any order; of raw chunks only the rows' own bytes."""
-        table = yield from self._loaded(rows, rows + 1)
+        table = yield from self._index.loaded(rows, rows + 1)
         chunks = table.chunks_of(rows)
-        first_bytes = table.byte_of(rows, chunks, self.row_bytes)
-        end_bytes = table.end_byte_of(rows, chunks, self.row_bytes)
+        first_bytes = self._first_byte(table, rows, chunks)
+        end_bytes = self._end_byte(table, rows, chunks)
         views = yield list(zip(first_bytes.tolist(), end_bytes.tolist(), strict=True))
         bases = np.array([address_of_bytes(view) for view in views], np.int64) - first_bytes
         return self._copy(bases, rows, table)
@@ -122,7 +122,7 @@ class DirectColumn:
 
         ``whole`` is the file as the store maps it now, at least as long as when it was opened.
         """
-        table = self._table
+        table = self._index.tables
         if not table.is_complete:
             return None
         mapping = self._mapping
@@ -132,7 +132,7 @@ class DirectColumn:
         return self._copy(np.full(len(rows), mapping[1]), rows, table)
 
     def _copy(
-        self, bases: NDArray[np.int64], rows: NDArray[np.int64], table: DirectTable
+        self, bases: NDArray[np.int64], rows: NDArray[np.int64], table: ChunkTables
     ) -> NDArray[np.uint8]:
         out = np.empty(len(rows) * self._stride, self._element)
         bad = copy_rows(
@@ -149,7 +149,7 @@ class DirectColumn:
         self._check(bad, table)
         return out.view(np.uint8)
 
-    def _check(self, bad: int, table: DirectTable) -> None:
+    def _check(self, bad: int, table: ChunkTables) -> None:
         if bad != DONE:
             raise self._place.corrupt(
                 "a bit-packed chunk is cut off or of impossible width",
@@ -157,7 +157,7 @@ class DirectColumn:
             )
 
     def _split_by_page(
-        self, table: DirectTable, starts: NDArray[np.int64], stops: NDArray[np.int64]
+        self, table: ChunkTables, starts: NDArray[np.int64], stops: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Cut ranges at page boundaries: what lies between two pages belongs to neither."""
         first_pages = table.pages[table.chunks_of(starts)]
@@ -177,37 +177,47 @@ class DirectColumn:
             np.minimum(stops[home], page_starts[pages + 1]),
         )
 
-    def _loaded(
-        self, starts: NDArray[np.int64], stops: NDArray[np.int64]
-    ) -> ReadSteps[DirectTable]:
-        """Return a table that holds the chunks of all pages with rows of the ranges."""
-        table = self._table
-        if table.is_complete or len(starts) == 0:
-            return table
-        first_pages = table.pages[table.chunks_of(starts)].tolist()
-        last_pages = table.pages[table.chunks_of(stops - 1)].tolist()
-        wanted = {
-            page
-            for first, last in zip(first_pages, last_pages, strict=True)
-            for page in range(first, last + 1)
-            if self._chunks[page].kind == NOT_LOADED
-        }
-        if len(wanted) == 0:
-            return table
-        missing = sorted(wanted)
-        views = yield [self._pages[page].whole(_METADATA_BUFFER) for page in missing]
-        return self._add_tables(missing, views)
+    def _first_byte(
+        self, tables: ChunkTables, rows: NDArray[np.int64], chunks: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return where the bytes needed for rows begin; constants need none and begin at 0."""
+        kinds = tables.kinds[chunks]
+        skipped = np.where(kinds == RAW, (rows - tables.first_rows[chunks]) * self.row_bytes, 0)
+        return np.where(kinds == CONSTANT, 0, tables.offsets[chunks] + skipped)
 
-    def _add_tables(self, pages: Sequence[int], views: Sequence[memoryview]) -> DirectTable:
-        found = {}
-        for number, view in zip(pages, views, strict=True):
-            page = self._pages[number]
-            layout = cast("MiniBlock", page.layout)
-            table = layout.load_table(page, view, self._place)
-            direct = cast("DirectChunks", self._direct[number])
-            found[number] = with_table(page, direct, table, self._place)
-        with self._lock:
-            for number, chunks in found.items():
-                self._chunks[number] = chunks
-            self._table = DirectTable.of(self._chunks, self.num_rows)
-            return self._table
+    def _end_byte(
+        self, tables: ChunkTables, last_rows: NDArray[np.int64], chunks: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return where the bytes needed for rows end; constants need none and end at 0."""
+        kinds = tables.kinds[chunks]
+        used = (last_rows - tables.first_rows[chunks] + 1) * self.row_bytes
+        size = np.where(kinds == RAW, used, tables.sizes[chunks])
+        return np.where(kinds == CONSTANT, 0, tables.offsets[chunks] + size)
+
+    def _describe(self, number: int) -> ReadSteps[PageChunks]:
+        """Read the chunk table of a mini-block page."""
+        page = self._pages[number]
+        (words,) = yield [page.whole(_METADATA_BUFFER)]
+        layout = cast("MiniBlock", page.layout)
+        direct = cast("DirectChunks", self._direct[number])
+        table = layout.load_table(page, words, self._place)
+        counts = np.diff(table.first_values)
+        sizes = np.diff(table.first_bytes) - CHUNK_HEADER_BYTES
+        room = np.full(len(sizes), BLOCK_ROWS) if direct.is_packed else sizes // direct.row_bytes
+        if bool((counts > room).any()):
+            raise self._place.corrupt("a chunk is too short for its rows")
+        return PageChunks(
+            table.first_values[:-1] + page.first_row,
+            table.first_bytes[:-1] + page.buffers[_CHUNK_BUFFER][0] + CHUNK_HEADER_BYTES,
+            sizes,
+            PACKED if direct.is_packed else RAW,
+        )
+
+
+def _without_table(page: Page, direct: DirectPage, constant: int) -> PageChunks:
+    """Describe a page as one chunk; ``constant`` is the number of its constant, if it is one."""
+    if isinstance(direct, ConstantRow):
+        return one_chunk(page.first_row, constant, 0, CONSTANT)
+    if isinstance(direct, RawRows):
+        return one_chunk(page.first_row, direct.offset, direct.row_bytes * page.num_rows, RAW)
+    return one_chunk(page.first_row, 0, 0, NOT_LOADED)

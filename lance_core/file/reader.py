@@ -350,7 +350,8 @@ class LanceFileReader:
         if field.is_blob:
             raise place.unsupported("blob")
         parser = PageParser(field, self.version, self._metadata.size, place)
-        column = Column(parser.pages_of(self._metadata.column(index)), place)
+        pages = parser.pages_of(self._metadata.column(index))
+        column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))
         if field in self.schema.fields and column.num_rows != self.num_rows:
             raise place.corrupt(f"the column has {column.num_rows} of {self.num_rows} rows")
         return column

@@ -143,6 +143,40 @@ def unpack_inline(
 
 
 @kernel
+def unpack_selected(
+    addresses: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    out: NDArray[np.unsignedinteger],
+) -> int:
+    """Unpack single values of inline-packed blocks.
+
+    Parameters
+    ----------
+    addresses, sizes
+        Shape ``(b,)``; where each block begins and its bytes.
+    blocks, positions
+        Shape ``(n,)``; the block of each value and its position there, 0 to 1023.
+    out
+        Shape ``(n,)``; its element width is T.
+
+    Returns
+    -------
+    int
+        ``DONE``, or the first block whose width or size is impossible.
+    """
+    for index in range(blocks.shape[0]):
+        block = int(blocks[index])
+        width = inline_width(addresses[block], sizes[block], out)
+        if width < 0:
+            return block
+        address = addresses[block] + out.itemsize
+        out[index] = unpack_one(address, width, positions[index], out)
+    return DONE
+
+
+@kernel
 def unpack_out_of_line(
     addresses: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -184,4 +218,5 @@ def _warm() -> None:
     none = np.empty(0, np.int64)
     for element in UNSIGNED.values():
         unpack_inline(none, none, none, np.empty(0, element))
+        unpack_selected(none, none, none, none, np.empty(0, element))
         unpack_out_of_line(none, none, none, 1, np.empty(0, element))

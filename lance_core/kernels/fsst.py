@@ -23,6 +23,7 @@ SLACK = 8
 def expanded_offsets(
     offsets: NDArray[np.int64],
     data: NDArray[np.uint8],
+    tables: NDArray[np.int64],
     lengths: NDArray[np.uint8],
     out: NDArray[np.int64],
 ) -> int:
@@ -32,8 +33,10 @@ def expanded_offsets(
     ----------
     offsets, data
         Shapes ``(n + 1,)`` and ``(bytes,)``; the compressed values, offsets checked.
+    tables
+        Shape ``(n,)``; the number of each value's symbol table.
     lengths
-        Shape ``(256,)``; bytes of each symbol, 0 for codes without one.
+        Shape ``(tables, 256)``; bytes of each symbol, 0 for codes without one.
     out
         Shape ``(n + 1,)``.
 
@@ -45,6 +48,7 @@ def expanded_offsets(
     out[0] = 0
     for value in range(offsets.shape[0] - 1):
         size = 0
+        table = tables[value]
         position = offsets[value]
         stop = offsets[value + 1]
         while position < stop:
@@ -54,10 +58,10 @@ def expanded_offsets(
                     return value
                 position += 1
                 size += 1
-            elif lengths[code] == 0:
+            elif lengths[table, code] == 0:
                 return value
             else:
-                size += lengths[code]
+                size += lengths[table, code]
             position += 1
         out[value + 1] = out[value] + size
     return DONE
@@ -67,6 +71,7 @@ def expanded_offsets(
 def expand(
     offsets: NDArray[np.int64],
     data: NDArray[np.uint8],
+    tables: NDArray[np.int64],
     symbols: NDArray[np.uint64],
     lengths: NDArray[np.uint8],
     out_address: int,
@@ -74,26 +79,30 @@ def expand(
     """Expand all values one after another to ``out_address``.
 
     The output has room for the last of ``expanded_offsets`` and ``SLACK`` bytes more. ``symbols``
-    has shape ``(256,)``, little endian, zero padded.
+    has shape ``(tables, 256)``, little endian, zero padded.
     """
     to = out_address
-    position = offsets[0]
-    while position < offsets[-1]:
-        code = data[position]
-        if code == ESCAPE:
+    for value in range(tables.shape[0]):
+        table = tables[value]
+        position = offsets[value]
+        while position < offsets[value + 1]:
+            code = data[position]
+            if code == ESCAPE:
+                position += 1
+                carray(pointer_at(to), 1, np.uint8)[0] = data[position]
+                to += 1
+            else:
+                carray(pointer_at(to), 1, np.uint64)[0] = symbols[table, code]
+                to += lengths[table, code]
             position += 1
-            carray(pointer_at(to), 1, np.uint8)[0] = data[position]
-            to += 1
-        else:
-            carray(pointer_at(to), 1, np.uint64)[0] = symbols[code]
-            to += lengths[code]
-        position += 1
 
 
 @warmup
 def _warm() -> None:
     offsets = np.zeros(1, np.int64)
     data = np.empty(0, np.uint8)
-    lengths = np.zeros(256, np.uint8)
-    expanded_offsets(offsets, data, lengths, offsets.copy())
-    expand(offsets, data, np.zeros(256, np.uint64), lengths, offsets.ctypes.data)
+    tables = np.empty(0, np.int64)
+    lengths = np.zeros((1, 256), np.uint8)
+    symbols = np.zeros((1, 256), np.uint64)
+    expanded_offsets(offsets, data, tables, lengths, offsets.copy())
+    expand(offsets, data, tables, symbols, lengths, offsets.ctypes.data)

@@ -115,6 +115,47 @@ def join_values(
 
 
 @kernel
+def find_strings(
+    addresses: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    buffers: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    string_addresses: NDArray[np.int64],
+    string_sizes: NDArray[np.int64],
+) -> int:
+    """Find single byte strings in buffers laid out as for ``join_offsets``.
+
+    Parameters
+    ----------
+    addresses, sizes, counts, width
+        As ``join_offsets``.
+    buffers, positions
+        Shape ``(n,)``; the buffer of each string and its position there, below its count.
+    string_addresses, string_sizes
+        Shape ``(n,)``; receive where the strings lie.
+
+    Returns
+    -------
+    int
+        ``DONE``, or the first buffer with an offset outside it.
+    """
+    for index in range(buffers.shape[0]):
+        buffer = int(buffers[index])
+        table_bytes = (counts[buffer] + 1) * width
+        if table_bytes > sizes[buffer]:
+            return buffer
+        start = offset_at(addresses[buffer], positions[index], width)
+        end = offset_at(addresses[buffer], positions[index] + 1, width)
+        if start < table_bytes or end < start or end > sizes[buffer]:
+            return buffer
+        string_addresses[index] = addresses[buffer] + start
+        string_sizes[index] = end - start
+    return DONE
+
+
+@kernel
 def select_values(
     offsets: NDArray[np.int64],
     data: NDArray[np.uint8],
@@ -160,5 +201,6 @@ def _warm() -> None:
     join_bits(none, none, data)
     join_offsets(none, none, none, _NARROW_OFFSETS, one)
     join_values(none, none, _NARROW_OFFSETS, one, data)
+    find_strings(none, none, none, _NARROW_OFFSETS, none, none, none, none)
     select_values(one, data, none, one, data)
     deinterleave(none, none, _NARROW_OFFSETS, data)

@@ -15,6 +15,7 @@ from lance_core.kernels.bitpacking import (
     unpack_inline,
     unpack_one,
     unpack_out_of_line,
+    unpack_selected,
 )
 from lance_core.kernels.memory import address_of
 
@@ -90,6 +91,16 @@ def test_an_inline_block_says_its_width_itself(count: int, width: int) -> None:
     out = np.empty(count, np.uint16)
     assert unpack_inline(*one_block(block), np.array([count]), out) == DONE
     np.testing.assert_array_equal(out, values[:count])
+
+
+@given(width=st.integers(0, 16), rows=st.lists(st.integers(0, BLOCK_ROWS - 1), max_size=5))
+def test_selected_values_are_those_of_the_whole_block(width: int, rows: list[int]) -> None:
+    values = random_values(16, width, seed=width)
+    block = inline(values, width)
+    out = np.empty(len(rows), np.uint16)
+    home = np.zeros(len(rows), np.int64)
+    assert unpack_selected(*one_block(block), home, np.array(rows, np.int64), out) == DONE
+    np.testing.assert_array_equal(out, values[rows])
 
 
 @given(width=st.integers(1, 16), missing=st.integers(1, 8))

@@ -14,6 +14,7 @@ from lance_core.kernels.fsst import ESCAPE, SLACK, expand, expanded_offsets
 from lance_core.kernels.full_zip import unzip
 from lance_core.kernels.gather import (
     deinterleave,
+    find_strings,
     join_bits,
     join_bytes,
     join_offsets,
@@ -87,6 +88,23 @@ def test_offsets_that_leave_their_chunk_are_found(values: list[bytes], data: st.
     assert join([values], blocks_of([bytes(chunk)]), 4)[0] == 0
 
 
+@given(parts=chunks, data=st.data())
+def test_single_strings_are_found_in_their_chunks(
+    parts: list[list[bytes]], data: st.DataObject
+) -> None:
+    known = [(chunk, row) for chunk, part in enumerate(parts) for row in range(len(part))]
+    wanted = data.draw(st.lists(st.sampled_from(known), max_size=6)) if known else []
+    blocks = blocks_of([string_chunk(part, 4) for part in parts])
+    home = np.array([chunk for chunk, _ in wanted], np.int64)
+    rows = np.array([row for _, row in wanted], np.int64)
+    addresses, sizes = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
+    table = (blocks.addresses, blocks.sizes, counts_of(parts), 4)
+    assert find_strings(*table, home, rows, addresses, sizes) == DONE
+    out = np.empty(int(sizes.sum()), np.uint8)
+    join_bytes(addresses, sizes, out)
+    assert out.tobytes() == b"".join(parts[chunk][row] for chunk, row in wanted)
+
+
 @given(values=st.lists(st.binary(max_size=9), min_size=1, max_size=9), data=st.data())
 def test_strings_are_selected_by_position(values: list[bytes], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=9))
@@ -153,19 +171,24 @@ def fsst_encode(value: bytes) -> bytes:
     return bytes(codes)
 
 
-def fsst_decode(encoded: list[bytes]) -> tuple[int, list[bytes]]:
-    symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
-    for code, symbol in enumerate(SYMBOLS):
-        symbols[code] = int.from_bytes(symbol, "little")
-        lengths[code] = len(symbol)
+OTHER_SYMBOLS = [b"tuvwxyz", b"q", b"", b"12"]
+
+
+def fsst_decode(encoded: list[bytes], tables: list[int] | None = None) -> tuple[int, list[bytes]]:
+    symbols, lengths = np.zeros((2, 256), np.uint64), np.zeros((2, 256), np.uint8)
+    for table, of_table in enumerate([SYMBOLS, OTHER_SYMBOLS]):
+        for code, symbol in enumerate(of_table):
+            symbols[table, code] = int.from_bytes(symbol, "little")
+            lengths[table, code] = len(symbol)
+    table_of = np.array([0] * len(encoded) if tables is None else tables, np.int64)
     offsets = np.cumsum([0, *(len(value) for value in encoded)])
     data = np.frombuffer(b"".join(encoded), np.uint8).copy()
     ends = np.zeros(len(offsets), np.int64)
-    bad = expanded_offsets(offsets, data, lengths, ends)
+    bad = expanded_offsets(offsets, data, table_of, lengths, ends)
     if bad != DONE:
         return bad, []
     out = np.zeros(int(ends[-1]) + SLACK, np.uint8)
-    expand(offsets, data, symbols, lengths, address_of(out))
+    expand(offsets, data, table_of, symbols, lengths, address_of(out))
     bounds = ends.tolist()
     return bad, [out[bounds[i] : bounds[i + 1]].tobytes() for i in range(len(encoded))]
 
@@ -176,6 +199,10 @@ words = st.lists(st.sampled_from([*SYMBOLS, b"z", b"\xff", b"\x00"]), max_size=1
 @given(values=st.lists(words, max_size=6))
 def test_fsst_expands_what_was_encoded(values: list[bytes]) -> None:
     assert fsst_decode([fsst_encode(value) for value in values]) == (DONE, values)
+
+
+def test_each_value_is_expanded_by_its_own_table() -> None:
+    assert fsst_decode([b"\x00\x01", b"\x00\x01"], [1, 0]) == (DONE, [b"tuvwxyzq", b"athe "])
 
 
 def test_an_fsst_code_without_symbol_is_found() -> None:

@@ -1,0 +1,176 @@
+"""Neighbouring mini-block pages without lists, read as if they were one page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from lance_core.encodings.blocks import Blocks, address_of_bytes
+from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex, PageChunks, one_chunk
+from lance_core.encodings.compression import Selection
+from lance_core.encodings.fsst import Fsst, expanded_by
+from lance_core.encodings.levels import slice_rows, take_rows
+from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
+from lance_core.encodings.rows import expand_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.chunk_index import ChunkTables
+    from lance_core.encodings.compression import Compression
+    from lance_core.encodings.fsst import SymbolTable
+    from lance_core.encodings.levels import PageData
+    from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
+    from lance_core.encodings.page import Page, Pieces
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.steps import ReadSteps
+    from lance_core.encodings.values import Values
+
+_CHUNKS, _DICTIONARY = 1, 2
+_LOADED = 0
+_LONG_PIECES = 64
+"""Rows per piece from which it is cheaper to think in chunks than in rows."""
+_SMALL_DICTIONARIES_BYTES = 64 << 10
+"""Dictionaries that are together not larger are joined, so that one gather serves all pages."""
+
+
+class MiniBlockRun:
+    """Pages of one ``family``: chunks of all are decoded together.
+
+    What differs from page to page, symbol tables and dictionaries, is told apart by row.
+
+    Parameters
+    ----------
+    pages
+        In row order, each beginning where the one before ends.
+    place
+        The column, for errors.
+    may_join_dictionaries
+        Whether an item may occur twice among the items that the rows refer to.
+    """
+
+    def __init__(self, pages: Sequence[Page], place: Place, *, may_join_dictionaries: bool) -> None:
+        self._pages = pages
+        self._place = place
+        self._layout = cast("MiniBlock", pages[0].layout)
+        self.first_row = pages[0].first_row
+        self.num_rows = sum(page.num_rows for page in pages)
+        chunks = [one_chunk(page.first_row - self.first_row, 0, 0, NOT_LOADED) for page in pages]
+        self._index = ChunkIndex(chunks, self.num_rows, self._describe)
+        self._joins_dictionaries = may_join_dictionaries and self._have_small_dictionaries()
+        self._joined: tuple[ChunkTables, JoinedDictionaries] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the chunk tables and page states."""
+        return self._index.nbytes + sum(page.layout.state_bytes(page) for page in self._pages)
+
+    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row of the run."""
+        starts = np.array([start for start, _ in pieces], np.int64)
+        stops = np.array([stop for _, stop in pieces], np.int64)
+        tables = yield from self._index.loaded(starts, stops)
+        if int((stops - starts).sum()) > _LONG_PIECES * len(pieces):
+            return (yield from self._read_ranges(tables, starts, stops))
+        return (yield from self._read_rows(tables, expand_ranges(starts, stops)))
+
+    def _read_rows(self, tables: ChunkTables, rows: NDArray[np.int64]) -> ReadSteps[list[PageData]]:
+        """Read scattered rows: of most chunks only few values are wanted."""
+        home = tables.chunks_of(rows)
+        is_first = np.append(True, home[1:] != home[:-1])[: len(home)]
+        chunks = home[is_first]
+        counts = tables.first_rows[chunks + 1] - tables.first_rows[chunks]
+        selection = None
+        if len(rows) != int(counts.sum()):
+            selection = Selection(np.cumsum(is_first) - 1, rows - tables.first_rows[home])
+        blocks = yield from _fetch(tables, chunks)
+        values = self._shared_encoding()
+        data = self._layout.decode(blocks, counts, selection, values, self._place)
+        return self._by_page(data, tables, tables.pages[home])
+
+    def _read_ranges(
+        self, tables: ChunkTables, starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> ReadSteps[list[PageData]]:
+        """Read long ranges: chunks are decoded whole, then the ends are cut off."""
+        firsts, lasts = tables.chunks_of(starts), tables.chunks_of(stops - 1)
+        chunks = np.unique(expand_ranges(firsts, lasts + 1))
+        counts = tables.first_rows[chunks + 1] - tables.first_rows[chunks]
+        blocks = yield from _fetch(tables, chunks)
+        data = self._layout.decode(blocks, counts, None, self._shared_encoding(), self._place)
+        before = np.cumsum(counts) - counts
+        at = before[np.searchsorted(chunks, firsts)] + starts - tables.first_rows[firsts]
+        pages = np.repeat(tables.pages[chunks], counts)
+        if len(at) == 1:
+            start, stop = int(at[0]), int(at[0] + stops[0] - starts[0])
+            return self._by_page(slice_rows(data, start, stop), tables, pages[start:stop])
+        rows = expand_ranges(at, at + stops - starts)
+        return self._by_page(take_rows(data, rows), tables, pages[rows])
+
+    def _have_small_dictionaries(self) -> bool:
+        if self._layout.dictionary is None:
+            return False
+        sizes = [page.buffers[_DICTIONARY][1] for page in self._pages]
+        return sum(sizes) <= _SMALL_DICTIONARIES_BYTES
+
+    def _describe(self, number: int) -> ReadSteps[PageChunks]:
+        """Load a page: its chunk table, and its dictionary if it has one."""
+        page = self._pages[number]
+        layout = cast("MiniBlock", page.layout)
+        state = yield from layout.load(page, self._place)
+        table = state.table
+        return PageChunks(
+            table.first_values[:-1] + page.first_row - self.first_row,
+            table.first_bytes[:-1] + page.buffers[_CHUNKS][0],
+            np.diff(table.first_bytes),
+            _LOADED,
+        )
+
+    def _shared_encoding(self) -> Compression:
+        """Return the part of the values' encoding that is the same in all pages."""
+        values = self._layout.values
+        return values.inner if isinstance(values, Fsst) else values
+
+    def _by_page(
+        self, data: PageData, tables: ChunkTables, pages: NDArray[np.int64]
+    ) -> list[PageData]:
+        """Apply the symbol tables or dictionaries of the rows' pages."""
+        if isinstance(self._layout.values, Fsst):
+            is_first = np.append(True, pages[1:] != pages[:-1])[: len(pages)]
+            symbols = [self._symbols(number) for number in pages[is_first].tolist()]
+            table_of = np.cumsum(is_first) - 1
+            data = replace(data, values=expanded_by(data.values, symbols, table_of, self._place))
+        if self._layout.dictionary is None:
+            return [data]
+        if not self._joins_dictionaries:
+            return apply_one_by_one(data, pages, self._dictionaries(), self._place)
+        joined = self._joined
+        if joined is None or joined[0] is not tables:
+            joined = (tables, JoinedDictionaries(self._dictionaries()))
+            self._joined = joined
+        return [joined[1].apply(data, pages, self._place)]
+
+    def _symbols(self, number: int) -> SymbolTable:
+        layout = cast("MiniBlock", self._pages[number].layout)
+        return cast("Fsst", layout.values).table
+
+    def _dictionaries(self) -> list[Values | None]:
+        """Return the items of each page, None for pages that are not loaded."""
+        states = [cast("MiniBlockState | None", page.loaded.state) for page in self._pages]
+        return [None if state is None else state.dictionary for state in states]
+
+
+def _fetch(tables: ChunkTables, chunks: NDArray[np.int64]) -> ReadSteps[Blocks]:
+    """Read whole chunks; those that follow one another in the file together."""
+    starts = tables.offsets[chunks]
+    ends = starts + tables.sizes[chunks]
+    is_first = np.append(True, starts[1:] != ends[:-1])[: len(chunks)]
+    is_last = np.append(is_first[1:], True)[: len(chunks)]
+    first_bytes = starts[is_first]
+    views = yield list(zip(first_bytes.tolist(), ends[is_last].tolist(), strict=True))
+    bases = np.array([address_of_bytes(view) for view in views], np.int64) - first_bytes
+    run_of = np.cumsum(is_first) - 1
+    return Blocks(bases[run_of] + starts, ends - starts, views)

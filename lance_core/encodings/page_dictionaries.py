@@ -1,0 +1,74 @@
+"""The dictionaries of neighbouring pages: joined to one, or kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.encodings.values import FixedWidth, Indexed, concat_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.levels import PageData
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
+
+
+class JoinedDictionaries:
+    """The items of several pages one after another.
+
+    ``first_items`` and ``sizes`` say, by page, where a page's items begin and how many there are;
+    pages that are not loaded have none.
+    """
+
+    def __init__(self, dictionaries: Sequence[Values | None]) -> None:
+        loaded = [items for items in dictionaries if items is not None]
+        self._items = concat_values(loaded)
+        self._sizes = np.array(
+            [0 if items is None else items.num_values for items in dictionaries], np.int64
+        )
+        self._first_items = np.cumsum(self._sizes) - self._sizes
+
+    def apply(self, data: PageData, pages: NDArray[np.int64], place: Place) -> PageData:
+        """Turn indices into positions among all items; ``pages`` has the page of each row."""
+        indices = indices_of(data.values, place)
+        is_inside = indices < self._sizes[pages]
+        if data.definition is not None:  # under a null anything may stand
+            is_inside |= data.definition != 0
+        if not bool(is_inside.all()):
+            raise place.corrupt("a dictionary index is outside the items of its page")
+        return replace(data, values=Indexed(indices + self._first_items[pages], self._items))
+
+
+def apply_one_by_one(
+    data: PageData,
+    pages: NDArray[np.int64],
+    dictionaries: Sequence[Values | None],
+    place: Place,
+) -> list[PageData]:
+    """Cut rows at page boundaries, so that each part has the dictionary of its page."""
+    indices = indices_of(data.values, place)
+    breaks = np.flatnonzero(np.diff(pages)) + 1
+    bounds = [0, *breaks.tolist(), len(pages)]
+    parts = []
+    for start, stop in pairwise(bounds):
+        items = dictionaries[int(pages[start])] if start < stop else None
+        if items is None:
+            continue
+        definition = None if data.definition is None else data.definition[start:stop]
+        values = Indexed(indices[start:stop], items)
+        parts.append(replace(data, values=values, definition=definition, num_rows=stop - start))
+    return parts
+
+
+def indices_of(values: Values, place: Place) -> NDArray[np.int64]:
+    """Return decoded values as positions in a dictionary."""
+    if not isinstance(values, FixedWidth):
+        raise place.corrupt("dictionary indices are not numbers")
+    return values.integers().astype(np.int64)
