@@ -13,7 +13,7 @@ import httpx
 import orjson
 import pyarrow as pa
 import yaml
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from jsonschema import Draft202012Validator
 
 from service.api.not_yet import LATER_PATHS
 from service.app import create_app

@@ -73,8 +73,8 @@ class MappedStore:
                 path = _join(folder, entry.name)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(path)
-                elif entry.is_file():
-                    found.append(meta_of(path, entry.stat()))
+                else:
+                    found += _files_of(path, entry)
         return iter(sorted(found, key=lambda meta: meta.path))
 
     def list_folder(self, prefix: str) -> tuple[list[str], list[ObjectMeta]]:
@@ -82,9 +82,7 @@ class MappedStore:
         folder = check_folder(prefix)
         entries = sorted(self._entries(folder), key=lambda entry: entry.name)
         names = [entry.name for entry in entries if entry.is_dir()]
-        files = [
-            meta_of(_join(folder, entry.name), entry.stat()) for entry in entries if entry.is_file()
-        ]
+        files = [meta for entry in entries for meta in _files_of(_join(folder, entry.name), entry)]
         return names, files
 
     def put(self, path: str, data: bytes) -> None:
@@ -115,6 +113,14 @@ class MappedStore:
                     return [entry for entry in entries if not is_temporary(entry.name)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
+
+
+def _files_of(path: str, entry: os.DirEntry[str]) -> list[ObjectMeta]:
+    """Describe a file; nothing for anything else, and for one that vanished since it was listed."""
+    try:
+        return [meta_of(path, entry.stat())] if entry.is_file() else []
+    except FileNotFoundError:  # the staging file of a writer that has committed meanwhile
+        return []
 
 
 def _join(folder: str, name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import TypeMismatchError
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
@@ -232,6 +233,11 @@ class QueryEngine:
     def _plan_vector(
         self, request: VectorQuery, column: ColumnSearch, shape: AnswerShape
     ) -> VectorPlan:
+        if request.metric == "hamming":
+            raise TypeMismatchError(
+                f'metric hamming compares bits of uint8 vectors; column "{column.vectors.field.name}"'
+                " holds floats: use l2, cosine or dot"
+            )
         choice = column.choice(request.metric, use_index=request.use_index)
         if choice.metric == "cosine":
             request.require_nonzero_vectors()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+from lance_core.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-METRIC_NAMES = ("l2", "cosine", "dot")
+METRIC_NAMES = ("l2", "cosine", "dot", "hamming")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +31,7 @@ class VectorQuery:
         Columns of the answer in order; None = all columns of the table.
     metric
         ``l2``, ``cosine`` or ``dot``; None = the metric of the index that is used, else ``l2``.
+        ``hamming`` is known and fits no column of floats.
     min_probes, max_probes
         Bounds of the number of partitions probed per segment. Both equal: exactly that many. None:
         no bound on that side, and the number is found by automatic probing.
@@ -86,8 +87,6 @@ class VectorQuery:
             raise InvalidRequestError("the query vector holds NaN or infinity; all must be finite")
 
     def _check_metric(self) -> None:
-        if self.metric == "hamming":
-            raise UnsupportedFeatureError("metric hamming is not supported yet")
         if self.metric is not None and self.metric not in METRIC_NAMES:
             known = ", ".join(METRIC_NAMES)
             raise InvalidRequestError(f'unknown metric "{self.metric}"; use one of: {known}')

@@ -153,3 +153,22 @@ def test_opening_a_store_makes_no_folder(tmp_path: Path) -> None:
     store = MappedStore(tmp_path / "root")
     assert store.list_folder("") == ([], [])
     assert not (tmp_path / "root").exists()
+
+
+def test_a_file_that_vanishes_while_its_folder_is_listed_is_left_out(tmp_path: Path, monkeypatch):
+    """Writers remove their staging files at any moment."""
+    (tmp_path / "folder").mkdir()
+    for name in ("kept", "staged"):
+        (tmp_path / "folder" / name).write_bytes(b"x")
+    store = MappedStore(str(tmp_path))
+    listed = store._entries
+
+    def entries_then_commit(folder: str) -> list[os.DirEntry[str]]:
+        entries = listed(folder)
+        (tmp_path / "folder" / "staged").unlink(missing_ok=True)
+        return entries
+
+    monkeypatch.setattr(store, "_entries", entries_then_commit)
+    assert [meta.path for meta in store.list_folder("folder")[1]] == ["folder/kept"]
+    (tmp_path / "folder" / "staged").write_bytes(b"x")
+    assert [meta.path for meta in store.list_tree("folder")] == ["folder/kept"]

@@ -11,7 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.dataset import Dataset
-from lance_core.errors import CancelledByClientError, DeadlineExceededError
+from lance_core.errors import CancelledByClientError, DeadlineExceededError, TypeMismatchError
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
 from lance_core.kernels import ivf_flat, ivf_pq, rank
@@ -129,3 +129,9 @@ def test_queries_compile_no_kernel_anew(root):
         dataset.run(request(seed, refine_factor=2, k=7, offset=3))
         dataset.run(request(seed, use_index=False, lower_bound=0.5))
     assert [len(kernel.signatures) for kernel in kernels] == before
+
+
+def test_hamming_does_not_fit_a_column_of_floats(root):
+    dataset = lance_core.open_dataset(str(root))
+    with pytest.raises(TypeMismatchError, match="hamming compares bits of uint8"):
+        dataset.run(request(metric="hamming"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from service.cli.main import app

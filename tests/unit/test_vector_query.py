@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+from lance_core.errors import InvalidRequestError
 from lance_core.query.request import ScanQuery, VectorQuery
 
 
@@ -48,11 +48,6 @@ def test_a_zero_vector_is_fine_for_l2():
 def test_no_numbers_are_no_query(shape):
     with pytest.raises(InvalidRequestError, match="shape"):
         VectorQuery(vectors=np.zeros(shape, np.float32))
-
-
-def test_hamming_is_known_but_not_there_yet():
-    with pytest.raises(UnsupportedFeatureError, match="hamming"):
-        VectorQuery(vectors=vectors(1), metric="hamming")
 
 
 def test_zero_is_a_bound_like_any_other():
