@@ -134,7 +134,7 @@ class ConstantPage:
 
 
 def _bytes(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.frombuffer(data, np.uint8)
+    return np.frombuffer(data, np.uint8).copy()  # kernels take writable arrays only
 
 
 def _stream(buffer: bytes, encoding: Compression | None, count: int, place: Place) -> Levels | None:

@@ -64,8 +64,8 @@ class Column:
         self.num_rows = filled[-1].first_row + filled[-1].num_rows if len(filled) > 0 else 0
         self._pages = filled
         self.direct = DirectColumn.of(filled, place) if len(filled) > 0 else None
-        self._segments = _segments(filled, place, is_dictionary=is_dictionary)
-        self._starts = np.array([segment.first_row for segment in self._segments], np.int64)
+        self._is_dictionary = is_dictionary
+        self._by_pages: _Segments | None = None
 
     @property
     def nbytes(self) -> int:
@@ -73,13 +73,16 @@ class Column:
         own = _PAGE_OBJECTS_BYTES * len(self._pages)
         if self.direct is not None:
             return own + self.direct.nbytes
-        return own + sum(segment.nbytes for segment in self._segments)
+        by_pages = self._by_pages
+        return own if by_pages is None else own + by_pages.nbytes
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
         if len(ranges) > 0 and ranges[-1][1] > self.num_rows:
             raise self.place.corrupt(f"the column has only {self.num_rows} rows")
-        reads = [segment.read(pieces) for segment, pieces in self._by_segment(ranges)]
+        if self._by_pages is None:
+            self._by_pages = _Segments(self._pages, self.place, self._is_dictionary)
+        reads = [segment.read(pieces) for segment, pieces in self._by_pages.cut(ranges)]
         parts = yield from together(reads)
         return [part for parts_of_segment in parts for part in parts_of_segment]
 
@@ -94,21 +97,6 @@ class Column:
                 FixedWidthPage(page.first_row, page.num_rows, direct.offset, direct.row_bytes * 8)
             )
         return found
-
-    def _by_segment(self, ranges: Pieces) -> list[tuple[Segment, Pieces]]:
-        """Cut ranges at the ends of segments and count them from the first row of their own."""
-        by_segment: dict[int, Pieces] = {}
-        for start, stop in ranges:
-            number = int(np.searchsorted(self._starts, start, side="right")) - 1
-            row = start
-            while row < stop:
-                segment = self._segments[number]
-                first = segment.first_row
-                end = min(stop, first + segment.num_rows)
-                by_segment.setdefault(number, []).append((row - first, end - first))
-                row = end
-                number += 1
-        return [(self._segments[number], pieces) for number, pieces in by_segment.items()]
 
 
 class _OnePage:
@@ -136,12 +124,36 @@ def _family(page: Page) -> object:
     return page
 
 
-def _segments(pages: Sequence[Page], place: Place, *, is_dictionary: bool) -> list[Segment]:
-    segments: list[Segment] = []
-    for family, group in groupby(pages, _family):
-        members = list(group)
-        if family is members[0]:
-            segments.append(_OnePage(members[0], place))
-        else:
-            segments.append(MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary))
-    return segments
+class _Segments:
+    """All segments of a column, in row order."""
+
+    def __init__(self, pages: Sequence[Page], place: Place, is_dictionary: bool) -> None:
+        self._segments: list[Segment] = []
+        for family, group in groupby(pages, _family):
+            members = list(group)
+            if family is members[0]:
+                self._segments.append(_OnePage(members[0], place))
+            else:
+                run = MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary)
+                self._segments.append(run)
+        self._starts = np.array([segment.first_row for segment in self._segments], np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of their states."""
+        return sum(segment.nbytes for segment in self._segments)
+
+    def cut(self, ranges: Pieces) -> list[tuple[Segment, Pieces]]:
+        """Cut ranges at the ends of segments and count them from the first row of their own."""
+        by_segment: dict[int, Pieces] = {}
+        for start, stop in ranges:
+            number = int(np.searchsorted(self._starts, start, side="right")) - 1
+            row = start
+            while row < stop:
+                segment = self._segments[number]
+                first = segment.first_row
+                end = min(stop, first + segment.num_rows)
+                by_segment.setdefault(number, []).append((row - first, end - first))
+                row = end
+                number += 1
+        return [(self._segments[number], pieces) for number, pieces in by_segment.items()]

@@ -118,18 +118,21 @@ class DirectColumn:
         return self._copy(bases, rows, table)
 
     def take_mapped(self, whole: memoryview, rows: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Copy single rows out of the mapped file, or return None until all tables are loaded.
+        """Copy single rows out of the mapped file, or return None if a chunk table is missing.
 
         ``whole`` is the file as the store maps it now, at least as long as when it was opened.
         """
         table = self._index.tables
-        if not table.is_complete:
+        if not table.is_complete and self._is_missing(table, rows):
             return None
         mapping = self._mapping
         if mapping is None or mapping[0] is not whole:
             mapping = (whole, address_of_bytes(whole))
             self._mapping = mapping
         return self._copy(np.full(len(rows), mapping[1]), rows, table)
+
+    def _is_missing(self, table: ChunkTables, rows: NDArray[np.int64]) -> bool:
+        return bool((table.kinds[table.chunks_of(rows)] == NOT_LOADED).any())
 
     def _copy(
         self, bases: NDArray[np.int64], rows: NDArray[np.int64], table: ChunkTables

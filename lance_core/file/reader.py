@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from lance_core.encodings.arrow_arrays import fixed_width_rows
-from lance_core.encodings.nested import leaf_array, nested_array
-from lance_core.encodings.place import Place
-from lance_core.encodings.rows import disjoint, runs_of
 from lance_core.encodings.steps import drive, together
 from lance_core.errors import CorruptFileError, InvalidRequestError
-from lance_core.file.column import Column
-from lance_core.file.columns import ColumnTarget, column_indices, fields_with_columns
-from lance_core.file.footer import FileVersion
+from lance_core.file.columns import ColumnTarget, column_indices
+from lance_core.file.file_columns import FileColumns
 from lance_core.file.metadata import read_metadata
-from lance_core.file.nested_v2_0 import read_node
-from lance_core.file.pages import PageParser
-from lance_core.io.metering import current_meter
-from lance_core.schema.arrow import arrow_type
+from lance_core.file.target_reads import read_target, take_mapped, take_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.encodings.steps import ByteRanges, ReadSteps
     from lance_core.file.fixed_width import FixedWidthPage
+    from lance_core.file.footer import FileVersion
     from lance_core.file.metadata import FileMetadata
     from lance_core.ids import ColumnIndex, FieldId
     from lance_core.io.scheduler import RangeScheduler
-    from lance_core.schema.field import LanceField
     from lance_core.schema.tree import LanceSchema
 
 __all__ = ["ColumnTarget", "LanceFileReader"]
@@ -50,9 +40,7 @@ class LanceFileReader:
     def __init__(self, scheduler: RangeScheduler, metadata: FileMetadata) -> None:
         self._scheduler = scheduler
         self._metadata = metadata
-        self._fields = fields_with_columns(metadata.schema, metadata.version)
-        self._columns: dict[int, Column] = {}
-        self._lock = threading.Lock()
+        self._columns = FileColumns(metadata)
 
     @classmethod
     def open(cls, scheduler: RangeScheduler, path: str, size: int | None = None) -> LanceFileReader:
@@ -104,8 +92,7 @@ class LanceFileReader:
     @property
     def nbytes(self) -> int:
         """Memory held: metadata and the states of pages used so far."""
-        columns = list(self._columns.values())
-        return 4 * len(self._metadata.view) + sum(column.nbytes for column in columns)
+        return 4 * len(self._metadata.view) + self._columns.nbytes
 
     def column_indices(self) -> dict[FieldId, ColumnIndex]:
         """Return the column of each field by the rule for files that no manifest describes."""
@@ -189,13 +176,13 @@ class LanceFileReader:
         CorruptFileError, UnsupportedFeatureError
             As ``read``.
         """
-        rows = np.ascontiguousarray(offsets, np.int64)
+        rows = np.array(offsets, np.int64)  # a copy: kernels take writable arrays only
         if len(rows) > 0 and (int(rows.min()) < 0 or int(rows.max()) >= self.num_rows):
             raise InvalidRequestError(f"a row outside the {self.num_rows} rows of {self.path}")
         whole = self._mapped()
-        done = [self._take_mapped(target, whole, rows) for target in targets]
+        done = [take_mapped(self._columns, target, whole, rows) for target in targets]
         missing = [
-            self._take_target(target, rows)
+            take_target(self._columns, target, rows)
             for target, array in zip(targets, done, strict=True)
             if array is None
         ]
@@ -229,7 +216,7 @@ class LanceFileReader:
         list[FixedWidthPage] | None
             In row order; None if any page has levels, chunks or another encoding than raw rows.
         """
-        return self._column(column).fixed_width_pages()
+        return self._columns[column].fixed_width_pages()
 
     def _fetch(self, ranges: ByteRanges) -> Sequence[memoryview]:
         return self._scheduler.read(self.path, ranges)
@@ -251,145 +238,4 @@ class LanceFileReader:
                 raise InvalidRequestError(
                     f"rows {start} to {stop} are not inside the {self.num_rows} of {self.path}"
                 )
-        return together([self._read_target(target, ranges) for target in targets])
-
-    def _read_target(
-        self, target: ColumnTarget, ranges: Sequence[tuple[int, int]]
-    ) -> ReadSteps[pa.Array]:
-        column = self._single_column(target)
-        if column is not None and column.direct is not None:
-            data = yield from column.direct.read(ranges)
-            return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
-        pieces, positions = disjoint(ranges)
-        array = yield from self._read_disjoint(target, pieces)
-        if positions is None:
-            return array
-        return _pick_ranges(array, ranges, positions)
-
-    def _take_target(self, target: ColumnTarget, rows: NDArray[np.int64]) -> ReadSteps[pa.Array]:
-        column = self._single_column(target)
-        if column is not None and column.direct is not None:
-            data = yield from column.direct.take(rows)
-            return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
-        distinct, places = np.unique(rows, return_inverse=True)
-        array = yield from self._read_disjoint(target, runs_of(distinct))
-        if len(distinct) == len(rows) and bool((places == np.arange(len(rows))).all()):
-            return array
-        return array.take(pa.array(places))
-
-    def _take_mapped(
-        self, target: ColumnTarget, whole: memoryview | None, rows: NDArray[np.int64]
-    ) -> pa.Array | None:
-        """Take rows by one kernel call where the file is mapped and needs nothing loaded."""
-        column = self._single_column(target)
-        if whole is None or column is None or column.direct is None:
-            return None
-        data = column.direct.take_mapped(whole, rows)
-        if data is None:
-            return None
-        meter = current_meter()
-        meter.bytes_read += len(data)
-        meter.store_requests += 1
-        return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
-
-    def _read_disjoint(
-        self, target: ColumnTarget, pieces: list[tuple[int, int]]
-    ) -> ReadSteps[pa.Array]:
-        array = yield from self._read_pages(target, pieces)
-        wanted = sum(stop - start for start, stop in pieces)
-        if len(array) != wanted:
-            place = Place(self.path, target.field.name)
-            raise place.corrupt(f"the pages hold {len(array)} of the {wanted} rows asked for")
-        return array
-
-    def _read_pages(
-        self, target: ColumnTarget, pieces: list[tuple[int, int]]
-    ) -> ReadSteps[pa.Array]:
-        column = self._single_column(target)
-        if column is not None:
-            pages = yield from column.read(pieces)
-            return leaf_array(pages, target.arrow_type, column.place)
-        if self.version is FileVersion.V2_0:
-            return (yield from read_node(target.field, partial(self._column_of, target), pieces))
-        leaves = {
-            node.id: self._column(target.columns[node.id])
-            for node in target.field.walk()
-            if node.owns_column
-        }
-        scales = _rows_per_row(target.field)
-        data = yield from together(
-            [leaf.read(_scaled(pieces, scales[node])) for node, leaf in leaves.items()]
-        )
-        by_leaf = dict(zip(leaves, data, strict=True))
-        return nested_array(target.field, by_leaf, Place(self.path, target.field.name))
-
-    def _single_column(self, target: ColumnTarget) -> Column | None:
-        """Return the column of a target that is neither list nor struct."""
-        if not target.field.owns_column:
-            return None
-        return self._column(target.columns[target.field.id])
-
-    def _column_of(self, target: ColumnTarget, field: LanceField) -> Column:
-        return self._column(target.columns[field.id])
-
-    def _column(self, index: ColumnIndex) -> Column:
-        column = self._columns.get(index)
-        if column is None:
-            column = self._open_column(index)
-            with self._lock:
-                column = self._columns.setdefault(index, column)
-        return column
-
-    def _open_column(self, index: ColumnIndex) -> Column:
-        if not 0 <= index < self.num_columns:
-            raise CorruptFileError(
-                self.path, f"there is no column {index}, only {self.num_columns}"
-            )
-        field = self._field_of(index)
-        place = Place(self.path, field.name)
-        if field.is_blob:
-            raise place.unsupported("blob")
-        parser = PageParser(field, self.version, self._metadata.size, place)
-        pages = parser.pages_of(self._metadata.column(index))
-        column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))
-        if field in self.schema.fields and column.num_rows != self.num_rows:
-            raise place.corrupt(f"the column has {column.num_rows} of {self.num_rows} rows")
-        return column
-
-    def _field_of(self, index: ColumnIndex) -> LanceField:
-        if index >= len(self._fields):
-            raise CorruptFileError(
-                self.path, f"column {index} belongs to none of the {len(self._fields)} fields"
-            )
-        return self._fields[index]
-
-
-def _rows_per_row(field: LanceField, factor: int = 1) -> dict[FieldId, int]:
-    """Return for each leaf how many of its rows stand for one row of ``field``.
-
-    Pages below fixed-size lists of structs count elements as rows (file format, section 4.2).
-    """
-    if field.owns_column:
-        return {field.id: factor}
-    if field.logical_type.startswith("fixed_size_list:"):
-        factor *= arrow_type(field).list_size
-    return {
-        leaf: rows
-        for child in field.children
-        for leaf, rows in _rows_per_row(child, factor).items()
-    }
-
-
-def _scaled(pieces: list[tuple[int, int]], factor: int) -> list[tuple[int, int]]:
-    return [(start * factor, stop * factor) for start, stop in pieces]
-
-
-def _pick_ranges(
-    array: pa.Array, ranges: Sequence[tuple[int, int]], positions: Sequence[int]
-) -> pa.Array:
-    """Return the rows of all ranges; range ``i`` begins at ``positions[i]`` of the array."""
-    parts = [
-        array.slice(position, stop - start)
-        for (start, stop), position in zip(ranges, positions, strict=True)
-    ]
-    return pa.concat_arrays(parts)
+        return together([read_target(self._columns, target, ranges) for target in targets])

@@ -9,7 +9,7 @@ from numba.np.numpy_support import carray
 
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.memory import bytes_at, pointer_at
+from lance_core.kernels.memory import address_of, bytes_at, pointer_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,6 +197,8 @@ def _warm() -> None:
     none = np.empty(0, np.int64)
     one = np.zeros(1, np.int64)
     data = np.empty(0, np.uint8)
+    bytes_at(address_of(one), one.nbytes)  # these two are also called outside kernels
+    offset_at(address_of(one), 0, one.itemsize)
     join_bytes(none, none, data)
     join_bits(none, none, data)
     join_offsets(none, none, none, _NARROW_OFFSETS, one)
