@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Validity, Values
 
 _MAX_NARROW_OFFSET = 2**31 - 1
+_MAX_NULL_ELEMENTS = 2**31 - 1
 
 
 def to_arrow(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
@@ -47,7 +48,7 @@ def to_arrow(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
         More than 2 GiB of text in one array of 32-bit offsets.
     """
     if isinstance(values, AllNull):
-        return pa.nulls(values.num_values, arrow_type)
+        return _nulls(values.num_values, arrow_type, place)
     if pa.types.is_dictionary(arrow_type):
         return _dictionary(values, arrow_type, place)
     if isinstance(values, Indexed):
@@ -65,6 +66,16 @@ def _plain(
     if isinstance(values, FixedSizeLists):
         return _fixed_size_lists(values, arrow_type, place)
     return _packed(values, arrow_type, place)
+
+
+def _nulls(num_values: int, arrow_type: pa.DataType, place: Place) -> pa.Array:
+    """Return nulls; no bytes of the file stand behind the elements of null lists."""
+    elements, element_type = num_values, arrow_type
+    while pa.types.is_fixed_size_list(element_type):
+        elements, element_type = elements * element_type.list_size, element_type.value_type
+    if elements > _MAX_NULL_ELEMENTS:
+        raise place.unsupported(f"{elements} nulls in one piece")
+    return pa.nulls(num_values, arrow_type)
 
 
 def fixed_width_rows(

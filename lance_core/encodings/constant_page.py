@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NUM_LEVEL_BUFFERS = 2
 _MAX_SCALAR_BUFFERS = 3
+_MAX_LEVELS = 1 << 26
+"""Compressed levels may take no bytes at all; writers cut pages at 65,535 levels."""
 _OFFSET_WIDTHS = {8: 4, 16: 8}
 
 
@@ -52,6 +54,8 @@ class ConstantPage:
 
     def check(self, page: Page, place: Place) -> None:
         """Raise ``CorruptFileError`` if the page's buffers contradict the layout."""
+        if max(self.num_repetition, self.num_definition) > _MAX_LEVELS:
+            raise place.corrupt(f"a constant page of {self.num_definition} levels")
         if len(page.buffers) > _MAX_SCALAR_BUFFERS:
             raise place.corrupt(f"a constant page has {len(page.buffers)} buffers")
         if self.inline_value == b"" or (self.is_bool and self._width() not in {0, 1}):

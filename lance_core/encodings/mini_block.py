@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Values
 
 _METADATA, _CHUNKS, _DICTIONARY = 0, 1, 2
+_MAX_ITEMS = 1 << 31
 _FEW = 4
 """One value in this many costs less to decode by itself than with all of its chunk."""
 
@@ -78,6 +79,8 @@ class MiniBlock:
 
     def check(self, page: Page, place: Place) -> None:
         """Raise ``CorruptFileError`` if the page's buffers contradict the layout."""
+        if self.num_dictionary_items > _MAX_ITEMS:
+            raise place.corrupt(f"a dictionary of {self.num_dictionary_items} items")
         if len(page.buffers) != self.num_buffers:
             raise place.corrupt(f"a page has {len(page.buffers)} buffers, not {self.num_buffers}")
         if (self.layers.num_lists > 0) != (self.repetition is not None):

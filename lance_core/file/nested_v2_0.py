@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     ColumnOf = Callable[[LanceField], Column]
 
 
+_MAX_NARROW_OFFSET = 2**31 - 1
+
+
 def read_node(field: LanceField, column_of: ColumnOf, pieces: Pieces) -> ReadSteps[pa.Array]:
     """Read rows of a field with all below it.
 
@@ -60,6 +63,8 @@ def read_node(field: LanceField, column_of: ColumnOf, pieces: Pieces) -> ReadSte
     lists = yield from column.read(pieces)
     starts, ends, validity = _bounds(lists, column.place)
     items = yield from read_node(field.children[0], column_of, _spans(starts, ends))
+    if pa.types.is_list(kind) and len(items) > _MAX_NARROW_OFFSET:
+        raise column.place.unsupported(f"{len(items)} elements of lists in one piece")
     offsets = np.zeros(len(starts) + 1, np.int64 if pa.types.is_large_list(kind) else np.int32)
     np.cumsum(ends - starts, out=offsets[1:])
     buffers = [validity_bitmap(validity), pa.py_buffer(offsets)]
