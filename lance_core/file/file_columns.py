@@ -25,6 +25,7 @@ class FileColumns:
     def __init__(self, metadata: FileMetadata) -> None:
         self._metadata = metadata
         self._fields = fields_with_columns(metadata.schema, metadata.version)
+        self._top_level = {field.id for field in metadata.schema.fields}
         self._columns: dict[int, Column] = {}
         self._lock = threading.Lock()
 
@@ -81,7 +82,7 @@ class FileColumns:
         pages = parser.pages_of(self._metadata.column(index))
         column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))
         num_rows = self._metadata.num_rows
-        if field in self._metadata.schema.fields and column.num_rows != num_rows:
+        if field.id in self._top_level and column.num_rows != num_rows:
             raise place.corrupt(f"the column has {column.num_rows} of {num_rows} rows")
         return column
 

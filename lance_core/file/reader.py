@@ -41,6 +41,7 @@ class LanceFileReader:
         self._scheduler = scheduler
         self._metadata = metadata
         self._columns = FileColumns(metadata)
+        self._indices = column_indices(metadata.schema, metadata.version)
 
     @classmethod
     def open(cls, scheduler: RangeScheduler, path: str, size: int | None = None) -> LanceFileReader:
@@ -96,7 +97,7 @@ class LanceFileReader:
 
     def column_indices(self) -> dict[FieldId, ColumnIndex]:
         """Return the column of each field by the rule for files that no manifest describes."""
-        return column_indices(self.schema, self.version)
+        return dict(self._indices)
 
     def target(self, name: str) -> ColumnTarget:
         """Name a field of the file's own schema as something to read.
@@ -107,7 +108,7 @@ class LanceFileReader:
             The file has no such field.
         """
         field = self.schema.field(name)
-        indices = self.column_indices()
+        indices = self._indices
         columns = {node.id: indices[node.id] for node in field.walk() if node.id in indices}
         return ColumnTarget(field, columns)
 
