@@ -114,7 +114,9 @@ class ChunkIndex:
             if self._chunks[page].kind == NOT_LOADED
         }
         if len(wanted) == 0:
-            return tables
+            # Another thread may have found them since `tables` was looked at.
+            with self._lock:
+                return self.tables
         missing = sorted(wanted)
         found = yield from together([self._describe(page) for page in missing])
         with self._lock:

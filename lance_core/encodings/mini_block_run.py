@@ -149,7 +149,7 @@ class MiniBlockRun:
             return apply_one_by_one(data, pages, self._dictionaries(), self._place)
         joined = self._joined
         if joined is None or joined[0] is not tables:
-            joined = (tables, JoinedDictionaries(self._dictionaries()))
+            joined = (tables, JoinedDictionaries(self._dictionaries(), self._place))
             self._joined = joined
         return [joined[1].apply(data, pages, self._place)]
 

@@ -27,9 +27,9 @@ class JoinedDictionaries:
     pages that are not loaded have none.
     """
 
-    def __init__(self, dictionaries: Sequence[Values | None]) -> None:
+    def __init__(self, dictionaries: Sequence[Values | None], place: Place) -> None:
         loaded = [items for items in dictionaries if items is not None]
-        self._items = concat_values(loaded)
+        self._items = concat_values(loaded, place)
         self._sizes = np.array(
             [0 if items is None else items.num_values for items in dictionaries], np.int64
         )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.encodings.place import Place
+
     Validity = NDArray[np.bool_] | None
 
 BOOL_BITS = 1
@@ -193,12 +195,12 @@ def with_validity(values: Values, validity: NDArray[np.bool_]) -> Values:
     return replace(values, validity=validity)
 
 
-def concat_values(parts: Sequence[Values]) -> Values:
+def concat_values(parts: Sequence[Values], place: Place) -> Values:
     """Join values of one form and width, numbers or byte strings, without nulls.
 
     Raises
     ------
-    ValueError
+    UnsupportedFeatureError
         The parts have different or other forms.
     """
     if len(parts) == 1:
@@ -209,7 +211,7 @@ def concat_values(parts: Sequence[Values]) -> Values:
         return FixedWidth(data, numbers[0].bits, sum(part.num_values for part in numbers))
     strings = [part for part in parts if isinstance(part, Variable)]
     if len(strings) != len(parts) or len(parts) == 0:
-        raise ValueError("values of different forms cannot be joined")
+        raise place.unsupported("dictionaries of different forms")
     sizes = np.concatenate([np.diff(part.offsets) for part in strings])
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     spans = [part.data[part.offsets[0] : part.offsets[-1]] for part in strings]
