@@ -10,6 +10,7 @@ from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotation
 from starlette.responses import Response, StreamingResponse
 
 from service.api.client_watch import ClientWatch
+from service.api.direct_route import DirectRoute
 from service.api.documented import documented
 from service.api.models.requests import AnswerParameters, QueryBody
 from service.api.negotiation import Format
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from service.api.query_answers import Answer
     from service.api.search_threads import Lane
 
-router = APIRouter(tags=["queries"])
+router = APIRouter(tags=["queries"], route_class=DirectRoute)
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CONTENT = {
