@@ -26,18 +26,26 @@ NUM_ROWS = 3000
 COMPRESSION = "lance-encoding:compression"
 
 
-def lance_file(column: pa.Array, version: str, metadata: Mapping[str, str] | None = None) -> bytes:
+def lance_file(
+    column: pa.Array,
+    version: str,
+    metadata: Mapping[str, str] | None = None,
+    page_rows: int | None = None,
+) -> bytes:
     """Return the file that pylance writes for one column, named ``c``."""
     field = pa.field("c", column.type, metadata=metadata)
-    return lance_table(pa.table([column], schema=pa.schema([field])), version)
+    return lance_table(pa.table([column], schema=pa.schema([field])), version, page_rows)
 
 
-def lance_table(table: pa.Table, version: str, batch_rows: int | None = None) -> bytes:
-    """Return the file that pylance writes for a table."""
+def lance_table(table: pa.Table, version: str, page_rows: int | None = None) -> bytes:
+    """Return the file that pylance writes for a table; ``page_rows`` makes pages that small."""
+    cache_bytes = None if page_rows is None else 1  # nothing is kept back: a batch is a page
     with TemporaryDirectory() as folder:
         path = Path(folder) / "file.lance"
-        with LanceFileWriter(str(path), table.schema, version=version) as writer:
-            for batch in table.to_batches(max_chunksize=batch_rows):
+        with LanceFileWriter(
+            str(path), table.schema, version=version, data_cache_bytes=cache_bytes
+        ) as writer:
+            for batch in table.to_batches(max_chunksize=page_rows):
                 writer.write_batch(batch)
         return path.read_bytes()
 

@@ -191,6 +191,7 @@ def _dictionary(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Arr
     if not isinstance(values, Indexed):
         plain = to_arrow(values, arrow_type.value_type, place)
         return _encode(plain, arrow_type)
+    values = _without_null_items(values, place)
     if values.items.num_values == 0:
         return pa.nulls(values.num_values, arrow_type)
     indices = _safe_indices(values, place).astype(arrow_type.index_type.to_pandas_dtype())
@@ -201,6 +202,20 @@ def _dictionary(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Arr
     )
     items = to_arrow(values.items, arrow_type.value_type, place)
     return pa.DictionaryArray.from_arrays(index_array, items, ordered=arrow_type.ordered)
+
+
+def _without_null_items(values: Indexed, place: Place) -> Indexed:
+    """Drop items that are null, as 2.0 dictionaries may have: Arrow unifies none with nulls."""
+    valid_items = values.items.validity
+    if valid_items is None:
+        return values
+    indices = _safe_indices(values, place)
+    validity = valid_items[indices]
+    if values.validity is not None:
+        validity &= values.validity
+    items = values.items.take(np.flatnonzero(valid_items))
+    kept = items if isinstance(items, AllNull) else replace(items, validity=None)
+    return Indexed((np.cumsum(valid_items) - 1)[indices], kept, validity)
 
 
 def _encode(plain: pa.Array, arrow_type: pa.DataType) -> pa.Array:

@@ -185,7 +185,8 @@ class MiniBlock:
             if selection is not None:
                 definition = definition[selection.among(counts)]
         decoded = _decode_some(values, parts[num_level_buffers:], counts, selection, place)
-        return PageData(decoded, None, definition, self.layers, decoded.num_values)
+        data = PageData(decoded, None, definition, self.layers, decoded.num_values)
+        return data.checked(place)
 
     def _fetch(self, page: Page, table: ChunkTable, chunks: NDArray[np.int64]) -> ReadSteps[Blocks]:
         """Read whole chunks, neighbours together."""

@@ -28,6 +28,17 @@ def expand_ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArra
     return np.arange(total, dtype=np.int64) + shifts
 
 
+def descends(offsets: NDArray[np.int64]) -> bool:
+    """Return whether any offset is below the one before it; differences could overflow.
+
+    Examples
+    --------
+    >>> descends(np.array([2**62, -(2**63)]))
+    True
+    """
+    return bool((offsets[1:] < offsets[:-1]).any())
+
+
 def runs_of(rows: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Return ascending, distinct rows as ranges of neighbours.
 

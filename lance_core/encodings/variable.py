@@ -9,6 +9,7 @@ import numpy as np
 
 from lance_core.encodings.blocks import Blocks
 from lance_core.encodings.compression import Compression
+from lance_core.encodings.rows import descends
 from lance_core.encodings.values import Variable
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.gather import find_strings, join_bytes, join_offsets, join_values
@@ -109,4 +110,4 @@ def _room(counts: NDArray[np.int64], width: int, blocks: Blocks, place: Place) -
 
 
 def _leave(offsets: NDArray[np.int64], end: int) -> bool:
-    return int(offsets[0]) < 0 or int(offsets[-1]) > end or bool((np.diff(offsets) < 0).any())
+    return int(offsets[0]) < 0 or int(offsets[-1]) > end or descends(offsets)

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.interop
 MAX_ROWS = 10_000
 TAIL_BYTES = 1500
 
-_files: dict[tuple[str, str], bytes] = {}
+_files: dict[tuple[str, str, int | None], bytes] = {}
 
 
-def small_file(name: str, version: str) -> bytes:
-    key = name, version
+def small_file(name: str, version: str, page_rows: int | None = None) -> bytes:
+    key = name, version, page_rows
     if key not in _files:
         column, metadata = sample_columns()[name]
-        _files[key] = lance_file(column.slice(0, 600), version, metadata)
+        _files[key] = lance_file(column.slice(0, 600), version, metadata, page_rows)
     return _files[key]
 
 
@@ -36,8 +36,8 @@ def read_all(data: bytes) -> None:
         for array in reader.read(targets, [(0, num_rows)]):
             array.validate()
         if num_rows > 60:
-            reader.take(targets, np.array([5, 3, 40, 40]))
-            reader.read(targets, [(3, 20), (1, 2), (30, 40)])
+            reader.take(targets, np.array([5, 3, 40, 40, num_rows - 1]))
+            reader.read(targets, [(3, 20), (1, 2), (30, num_rows - 1)])
     except LanceError:
         pass
 
@@ -51,9 +51,10 @@ versions = st.sampled_from(VERSIONS)
 def test_flipped_bits_never_raise_foreign_errors(
     name: str, version: str, data: st.DataObject
 ) -> None:
-    if not_written(name, version):
+    if not_written(name, version) or name == "lists of 3 structs":
         return
-    damaged = bytearray(small_file(name, version))
+    page_rows = data.draw(st.sampled_from([None, 137]))
+    damaged = bytearray(small_file(name, version, page_rows))
     low = data.draw(st.sampled_from([0, max(0, len(damaged) - TAIL_BYTES)]))
     for position in data.draw(st.lists(st.integers(low, len(damaged) - 1), min_size=1, max_size=3)):
         damaged[position] ^= 1 << data.draw(st.integers(0, 7))

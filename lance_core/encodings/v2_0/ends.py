@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.encodings.rows import descends
 from lance_core.encodings.values import FixedWidth
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _cut(
         valid = validity[position + before : position + before + stop - start]
         position += before + stop - start
         bounds = of_piece if before == 1 else np.concatenate(([0], of_piece))
-        if bool((np.diff(bounds) < 0).any()) or int(bounds[-1]) > limit or int(bounds[0]) < 0:
+        if int(bounds[0]) < 0 or int(bounds[-1]) > limit or descends(bounds):
             raise place.corrupt(f"end offsets descend or leave the {limit} that exist")
         starts.append(bounds[:-1])
         stops.append(bounds[1:])
