@@ -128,7 +128,8 @@ class ChunkIndex:
 
 def one_chunk(first_row: int, offset: int, size: int, kind: int) -> PageChunks:
     """Return the chunks of a page that is one chunk, or stands for ones not loaded."""
-    return PageChunks(_array(first_row), _array(offset), _array(size), kind)
+    numbers = np.array((first_row, offset, size), np.int64)
+    return PageChunks(numbers[:1], numbers[1:2], numbers[2:], kind)
 
 
 _NONE = np.empty(0, np.int64)

@@ -41,7 +41,7 @@ def describe_layout(message: pb.PageLayout, place: Place, *, is_bool: bool) -> P
     """
     kind = message.WhichOneof("layout")
     if kind == "mini_block_layout":
-        return _mini_block(message.mini_block_layout, place)
+        return describe_mini_block(message.mini_block_layout, place)
     if kind == "full_zip_layout":
         return _full_zip(message.full_zip_layout, place)
     if kind == "constant_layout":
@@ -55,7 +55,8 @@ def _optional(
     return describe(message, place) if present else None
 
 
-def _mini_block(message: pb.MiniBlockLayout, place: Place) -> MiniBlock:
+def describe_mini_block(message: pb.MiniBlockLayout, place: Place) -> MiniBlock:
+    """Return the mini-block layout that a message describes; errors as `describe_layout`."""
     values = describe(message.value_compression, place)
     if message.num_buffers != values.num_buffers:
         raise place.corrupt(f"{message.num_buffers} buffers of values encoded as {values.name}")

@@ -68,6 +68,9 @@ _NUM_LEVELS = {
 }
 
 
+_KNOWN = frozenset(_NUM_LEVELS)
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
     """The layers of a page, innermost first."""
@@ -86,9 +89,8 @@ class Layers:
     @classmethod
     def of(cls, numbers: Iterable[int], place: Place) -> Layers:
         """Check the numbers of a message and return the layers."""
-        known = {layer.value for layer in Layer}
         found = tuple(numbers)
-        if not 0 < len(found) <= _MAX_LAYERS or not known.issuperset(found):
+        if not 0 < len(found) <= _MAX_LAYERS or not _KNOWN.issuperset(found):
             raise place.corrupt(f"layers {found[:_MAX_LAYERS]}")
         return cls(tuple(Layer(number) for number in found))
 

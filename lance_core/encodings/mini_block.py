@@ -61,6 +61,20 @@ class MiniBlock:
     has_large_chunk: bool
     has_repetition_index: bool
 
+    def with_num_items(self, num_items: int) -> MiniBlock:
+        """Return the same layout for another number of values."""
+        return MiniBlock(
+            self.repetition,
+            self.definition,
+            self.values,
+            self.dictionary,
+            self.num_dictionary_items,
+            self.layers,
+            num_items,
+            self.has_large_chunk,
+            self.has_repetition_index,
+        )
+
     @property
     def has_lists(self) -> bool:
         """Whether rows hold lists, so that rows, levels and values differ in number."""
