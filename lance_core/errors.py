@@ -45,7 +45,9 @@ class InvalidRequestError(LanceError):
 class UnknownColumnError(InvalidRequestError):
     """A column was named that the schema does not have."""
 
-    def __init__(self, column: str, available: Sequence[str], *, where: str = "the request") -> None:
+    def __init__(
+        self, column: str, available: Sequence[str], *, where: str = "the request"
+    ) -> None:
         self.column = column
         self.available = tuple(available)
         names = ", ".join(self.available)

@@ -235,8 +235,8 @@ class QueryEngine:
     ) -> VectorPlan:
         if request.metric == "hamming":
             raise TypeMismatchError(
-                f'metric hamming compares bits of uint8 vectors; column "{column.vectors.field.name}"'
-                " holds floats: use l2, cosine or dot"
+                "metric hamming compares bits of uint8 vectors; column"
+                f' "{column.vectors.field.name}" holds floats: use l2, cosine or dot'
             )
         choice = column.choice(request.metric, use_index=request.use_index)
         if choice.metric == "cosine":

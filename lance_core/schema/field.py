@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _PACKED = "lance-encoding:packed"
 _BLOB = "lance-encoding:blob"
+_EXTENSION = "ARROW:extension:name"
+_BLOB_V2 = "lance.blob.v2"
 _NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
@@ -38,7 +40,7 @@ class LanceField:
     @property
     def is_blob(self) -> bool:
         """Whether the column holds descriptions of values that are kept elsewhere."""
-        return _BLOB in self.metadata
+        return _BLOB in self.metadata or self.metadata.get(_EXTENSION) == _BLOB_V2
 
     @property
     def owns_column(self) -> bool:

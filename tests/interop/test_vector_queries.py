@@ -250,3 +250,30 @@ def test_fast_search_leaves_out_rows_without_index(table: Table):
     ).to_table()
     scale = scale_of(theirs["_distance"].to_numpy(), query, table.case.metric)
     assert_same_neighbours(ours, theirs, scale=scale)
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ"])
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_half_floats_are_searched_in_single_precision(kind: str, metric: str, tmp_path: Path):
+    """pylance computes in half precision, so only its exact search is a fair comparison."""
+    case = Case(kind, metric, pa.float16(), appended=100, deleted=100)
+    table = build(case, tmp_path / "t.lance")
+    stored = table.ours.scan(["id", "vec"]).read_all()
+    vectors = np.array(stored["vec"].to_pylist(), np.float32)
+    for _ in range(5):
+        query = table.query().astype(np.float16).astype(np.float32)
+        distances = exact_distances(vectors, query, metric)
+        nearest = np.argsort(distances, kind="stable")[:10]
+        expected = pa.table(
+            {
+                "id": stored["id"].take(nearest),
+                "_distance": pa.array(distances[nearest].astype(np.float32)),
+            }
+        )
+        scale = scale_of(distances.astype(np.float32), query, metric)
+        exact = table.ours.search(query, 10, columns=["id"], use_index=False)
+        assert_same_neighbours(exact, expected, scale=scale, tolerance=1e-6)
+        probed = table.ours.search(query, 10, columns=["id"], nprobes=8, refine_factor=40)
+        assert_same_neighbours(probed, expected, scale=scale, tolerance=1e-6)
+        theirs = ask_theirs(table, query, k=10, metric=metric, use_index=False)
+        assert_same_neighbours(exact, theirs, scale=scale, tolerance=5e-3)
