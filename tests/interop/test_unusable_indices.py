@@ -1,0 +1,96 @@
+"""Indices of types that are not supported, or not trustworthy, cost time and never a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.query.request import VectorQuery
+from tests.neighbour_checks import assert_same_neighbours, exact_distances, scale_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+pytestmark = pytest.mark.interop
+
+DIMENSION = 16
+KINDS: dict[str, dict[str, Any]] = {
+    "IVF_SQ": {},
+    "IVF_RQ": {},
+    "IVF_PQ": {"num_sub_vectors": 4, "num_bits": 4},
+    "IVF_HNSW_FLAT": {},
+    "IVF_HNSW_SQ": {},
+    "IVF_HNSW_PQ": {"num_sub_vectors": 4},
+}
+
+
+def write(root: Path, num_rows: int = 900) -> lance.LanceDataset:
+    vectors = np.random.default_rng(4).standard_normal((num_rows, DIMENSION)).astype(np.float32)
+    table = pa.table(
+        {
+            "id": np.arange(num_rows),
+            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION),
+        }
+    )
+    return lance.write_dataset(table, str(root), max_rows_per_file=300)
+
+
+def exact_answer(
+    dataset: lance_core.Dataset, query: NDArray[np.float32], metric: str, k: int
+) -> pa.Table:
+    stored = dataset.scan(["id", "vec"]).read_all()
+    distances = exact_distances(np.array(stored["vec"].to_pylist(), np.float32), query, metric)
+    nearest = np.argsort(distances, kind="stable")[:k]
+    return pa.table(
+        {
+            "id": stored["id"].take(nearest),
+            "_distance": pa.array(distances[nearest].astype(np.float32)),
+        }
+    )
+
+
+def check_exact(root: Path, metric: str, reason: str) -> None:
+    dataset = lance_core.open_dataset(str(root))
+    query = np.random.default_rng(8).standard_normal(DIMENSION).astype(np.float32)
+    expected = exact_answer(dataset, query, metric, 10)
+    found = dataset.search(query, 10, columns=["id"])
+    scale = scale_of(expected["_distance"].to_numpy(), query, metric)
+    assert_same_neighbours(found, expected, scale=scale, tolerance=1e-6)
+    plan = dataset.explain(VectorQuery(vectors=query[None]))
+    assert "FlatSearch" in plan
+    assert reason in plan
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_type_that_is_not_supported_is_named_and_its_rows_are_searched_exactly(
+    kind: str, tmp_path: Path
+):
+    root = tmp_path / "t.lance"
+    write(root).create_index("vec", kind, metric="cosine", num_partitions=3, **KINDS[kind])
+    check_exact(root, "cosine", "skipped segment")
+
+
+def test_an_index_behind_a_fragment_reuse_index_is_left_out(tmp_path: Path):
+    root = tmp_path / "t.lance"
+    dataset = write(root)
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=3)
+    dataset.delete("id % 5 = 0")
+    dataset.optimize.compact_files(target_rows_per_fragment=10_000, defer_index_remap=True)
+    dataset.update_config({"a": "b"})  # from now on the stored coverage names the new fragment
+    check_exact(root, "l2", "fragment reuse index")
+
+
+def test_scalar_indices_do_not_disturb_a_vector_search(tmp_path: Path):
+    root = tmp_path / "t.lance"
+    write(root).create_scalar_index("id", "BTREE")
+    dataset = lance_core.open_dataset(str(root))
+    query = np.ones(DIMENSION, np.float32)
+    found = dataset.search(query, 5, columns=["id"])
+    assert_same_neighbours(found, exact_answer(dataset, query, "l2", 5), scale=10)
