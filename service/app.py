@@ -18,6 +18,7 @@ import lance_core
 from lance_core.io.open import open_store
 from lance_core.kernels.warm import warm_kernels
 from service.api.access import KeyCheck
+from service.api.direct_route import DirectDispatch, DirectRoute
 from service.api.documented import build_openapi
 from service.api.edge import Edge
 from service.api.path_errors import answer_path_error
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
-# Routers are tried in this order for every request: the hot one comes first.
 _ROUTERS = (queries, tables, listings, plans, versions, operations, later)
 
 DESCRIPTION = """\
@@ -77,6 +77,8 @@ def create_app(
     app.state.services = _make_services(
         settings, _opener(settings) if open_dataset is None else open_dataset
     )
+    # What is added later lies further out.
+    app.add_middleware(DirectDispatch, routes=_direct_routes())
     app.add_middleware(
         Edge, keys=KeyCheck(settings.api_keys), max_body_bytes=settings.max_body_bytes
     )
@@ -92,6 +94,11 @@ def create_app_from_environment() -> FastAPI:
     settings = load_settings()
     configure_logging(settings.log_level)
     return create_app(settings)
+
+
+def _direct_routes() -> list[DirectRoute]:
+    routes = [route for module in _ROUTERS for route in module.router.routes]
+    return [route for route in routes if isinstance(route, DirectRoute)]
 
 
 def _make_services(settings: Settings, open_dataset: OpenDataset) -> Services:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 DEFAULT_DELIMITER = "$"
 
+_KNOWN_NAMES = 1024
 
+
+@lru_cache(_KNOWN_NAMES)
 def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[str, ...]:
     """Return the parts of an identifier.
 
@@ -51,7 +55,8 @@ def to_namespace(parts: Sequence[str], prefix: Sequence[str] = ()) -> Namespace:
     return Namespace((*prefix, *parts))
 
 
-def to_table(parts: Sequence[str], prefix: Sequence[str] = ()) -> TableName:
+@lru_cache(_KNOWN_NAMES)
+def to_table(parts: tuple[str, ...], prefix: tuple[str, ...] = ()) -> TableName:
     """Return the table that an identifier names below ``prefix``."""
     if len(parts) == 0:
         raise InvalidRequestError("the root namespace is no table")

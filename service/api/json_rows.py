@@ -7,16 +7,15 @@ orjson writes; rows are put together last.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+Converter = Callable[[pa.Array], Sequence[object]]
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
@@ -36,14 +35,25 @@ def encode_rows(batch: pa.RecordBatch | pa.Table) -> bytes:
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
 
 
 def _values(array: pa.Array) -> Sequence[object]:
     """Return the values of an array, nulls as None, ready for orjson."""
-    for matches, convert in _CONVERTERS:
-        if matches(array.type):
-            return convert(array)
+    kind: int = array.type.id
+    convert = _known_converters.get(kind)
+    if convert is None:
+        convert = _known_converters[kind] = _converter(array.type)
+    return convert(array)
+
+
+def _converter(kind: pa.DataType) -> Converter:
+    return next((convert for matches, convert in _CONVERTERS if matches(kind)), _plain)
+
+
+def _plain(array: pa.Array) -> Sequence[object]:
     values: list[object] = array.to_pylist()
     return values
 
@@ -159,9 +169,7 @@ def _is_extension(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType)
 
 
-_CONVERTERS: tuple[
-    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sequence[object]]], ...
-] = (
+_CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Converter], ...] = (
     (pa.types.is_floating, _floats),
     (pa.types.is_fixed_size_list, _fixed_size_lists),
     (_is_binary, _binaries),
@@ -175,3 +183,4 @@ _CONVERTERS: tuple[
     (pa.types.is_dictionary, _dictionaries),
     (_is_extension, _extensions),
 )
+_known_converters: dict[int, Converter] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from lance_core.errors import InvalidRequestError
@@ -30,6 +31,7 @@ _BY_PARAMETER = {
 _ARROW_FORMATS = (Format.ARROW_FILE, Format.ARROW_STREAM)
 # Sends "Accept: application/json" for queries and yet expects Arrow bytes.
 _GENERATED_CLIENT = "OpenAPI-Generator/"
+_KNOWN_CLIENTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def _by_parameter(wish: str) -> Format:
     return _BY_PARAMETER[wish]
 
 
+@lru_cache(_KNOWN_CLIENTS)  # a client sends the same headers with every request
 def _by_accept(accept: str | None, user_agent: str | None) -> Format:
     qualities = _qualities("" if accept is None else accept)
     wanted = [(qualities.get(arrow.value, 0.0), arrow) for arrow in _ARROW_FORMATS]
