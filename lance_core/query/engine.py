@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import TypeMismatchError
@@ -20,6 +20,7 @@ from lance_core.query.query_result import (
     AnswerShape,
     QueryResult,
     answer_shape,
+    joined,
     vector_answer,
 )
 from lance_core.query.request import ScanQuery, VectorQuery
@@ -30,10 +31,10 @@ from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.rows import count_rows, scan_rows
-from lance_core.scan.take import take_rows
+from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
@@ -44,7 +45,17 @@ if TYPE_CHECKING:
 
 Request = VectorQuery | ScanQuery
 
-_MAX_SHAPES = 256
+_MAX_PREPARED = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PreparedQuery:
+    """Everything about a vector query that its vectors do not decide."""
+
+    column: ColumnSearch
+    shape: AnswerShape
+    taker: RowTaker
+    plan: VectorPlan
 
 
 class QueryEngine:
@@ -63,7 +74,7 @@ class QueryEngine:
         self._snapshot = snapshot
         self._columns: dict[FieldId, ColumnSearch] = {}
         self._asked: dict[tuple[str | None, int], ColumnSearch] = {}
-        self._shapes: dict[tuple[tuple[str, ...] | None, bool], AnswerShape] = {}
+        self._prepared: dict[Hashable, _PreparedQuery] = {}
         self._num_rows: int | None = None
         self._is_mapped = snapshot.scheduler.store.map(snapshot.manifest.path) is not None
         self._lock = Lock()
@@ -111,8 +122,7 @@ class QueryEngine:
         """Return what `run` would do; reads segment headers that are not in memory."""
         if isinstance(request, ScanQuery):
             return self._plan_scan(request)
-        column = self._column_search(request, resident_only=False)
-        return self._plan_vector(request, column, self._shape(request))
+        return self._prepared_query(request, resident_only=False).plan
 
     def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
         """Stream the rows of a plain query in batches of bounded size."""
@@ -172,12 +182,11 @@ class QueryEngine:
     ) -> QueryResult:
         if resident_only and not self._is_mapped:
             raise NotResidentError("a store that is not mapped may make the query wait")
-        column = self._column_search(request, resident_only=resident_only)
-        shape = self._shape(request)
-        plan = self._plan_vector(request, column, shape)
+        prepared = self._prepared_query(request, resident_only=resident_only)
+        plan = prepared.plan
         measures = Measures(meter)
         search = VectorSearch(
-            column,
+            prepared.column,
             plan,
             requested_k=plan.k if request.k is None else request.k + request.offset,
             deadline=deadline,
@@ -187,7 +196,7 @@ class QueryEngine:
         found = [search.run(vector) for vector in request.vectors]
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
-            table = self._take(found, shape, batched=request.batched)
+            table = _take(found, prepared, batched=request.batched)
             facts.rows = table.num_rows
         stats = self._stats(
             meter,
@@ -198,11 +207,6 @@ class QueryEngine:
             stop_reason=_stop_reason(request, table.num_rows, search.tally),
         )
         return QueryResult(table, stats, plan, measures)
-
-    def _take(self, found: list[Candidates], shape: AnswerShape, *, batched: bool) -> pa.Table:
-        addresses = np.concatenate([each.row_addresses for each in found])
-        rows = take_rows(self._session.files, self._snapshot, addresses, shape.stored)
-        return vector_answer(rows, found, shape, batched=batched)
 
     def _stats(
         self,
@@ -230,6 +234,24 @@ class QueryEngine:
             elapsed_ms=(time.perf_counter() - started) * 1000,
         )
 
+    def _prepared_query(self, request: VectorQuery, *, resident_only: bool) -> _PreparedQuery:
+        """Return what queries with the same parameters share, made for the first of them."""
+        key = request.parameters
+        found = self._prepared.get(key)
+        if found is None:
+            column = self._column_search(request, resident_only=resident_only)
+            shape = answer_shape(
+                self._snapshot.schema, request.columns, with_row_id=request.with_row_id
+            )
+            taker = RowTaker(self._session.files, self._snapshot, shape.stored)
+            found = _PreparedQuery(column, shape, taker, self._plan_vector(request, column, shape))
+            if len(self._prepared) >= _MAX_PREPARED:
+                self._prepared.clear()  # callers choose the parameters, so their number is open
+            self._prepared[key] = found
+        if found.plan.metric == "cosine":
+            request.require_nonzero_vectors()
+        return found
+
     def _plan_vector(
         self, request: VectorQuery, column: ColumnSearch, shape: AnswerShape
     ) -> VectorPlan:
@@ -238,28 +260,13 @@ class QueryEngine:
                 "metric hamming compares bits of uint8 vectors; column"
                 f' "{column.vectors.field.name}" holds floats: use l2, cosine or dot'
             )
-        choice = column.choice(request.metric, use_index=request.use_index)
-        if choice.metric == "cosine":
-            request.require_nonzero_vectors()
         return plan_vector(
             request,
-            choice,
+            column.choice(request.metric, use_index=request.use_index),
             column=column.vectors.field.name,
             columns=shape.columns,
             num_rows=self.count_rows(),
         )
-
-    def _shape(self, request: VectorQuery) -> AnswerShape:
-        key = (request.columns, request.with_row_id)
-        found = self._shapes.get(key)
-        if found is None:
-            found = answer_shape(
-                self._snapshot.schema, request.columns, with_row_id=request.with_row_id
-            )
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()  # callers choose the columns, so their number is open
-            self._shapes[key] = found
-        return found
 
     def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:
         key = (request.column, request.vectors.shape[1])
@@ -278,6 +285,11 @@ class QueryEngine:
             with self._lock:
                 found = self._columns.setdefault(field.id, fresh)
         return found
+
+
+def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> pa.Table:
+    stored = prepared.taker.take(joined([each.row_addresses for each in found]))
+    return vector_answer(stored, found, prepared.shape, batched=batched)
 
 
 def _stop_reason(request: VectorQuery, num_rows: int, tally: SearchTally) -> StopReason:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,16 @@ from lance_core.scan.projection import resolve_projection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from lance_core.index.candidates import Candidates
     from lance_core.query.measure import Measures
     from lance_core.query.plan import Plan
     from lance_core.query.stats import QueryStats
     from lance_core.scan.projection import Projection
     from lance_core.schema.tree import LanceSchema
+
+T = TypeVar("T", bound=np.generic)
 
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
@@ -79,14 +83,23 @@ def answer_shape(
     return AnswerShape(tuple(names), stored, tuple(places), pa.schema(fields))
 
 
+def joined(parts: Sequence[NDArray[T]]) -> NDArray[T]:
+    """Return the parts one after another; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def vector_answer(
-    rows: pa.Table, found: Sequence[Candidates], shape: AnswerShape, *, batched: bool
+    stored: Sequence[pa.Array | pa.ChunkedArray],
+    found: Sequence[Candidates],
+    shape: AnswerShape,
+    *,
+    batched: bool,
 ) -> pa.Table:
     """Put distances beside the rows that were taken.
 
     Parameters
     ----------
-    rows
+    stored
         The stored columns of all rows found, query by query.
     found
         Per query vector its rows, nearest first.
@@ -95,10 +108,8 @@ def vector_answer(
     batched
         Begin with the column ``query_index``.
     """
-    distances = pa.array(np.concatenate([each.distances for each in found]))
-    arrays: list[pa.ChunkedArray | pa.Array] = [
-        distances if place is None else rows.column(place) for place in shape.places
-    ]
+    distances = pa.array(joined([each.distances for each in found]))
+    arrays = [distances if place is None else stored[place] for place in shape.places]
     if not batched:
         return pa.Table.from_arrays(arrays, schema=shape.schema)
     counts = [len(each) for each in found]

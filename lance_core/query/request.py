@@ -10,6 +10,8 @@ import numpy as np
 from lance_core.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import NDArray
 
 METRIC_NAMES = ("l2", "cosine", "dot", "hamming")
@@ -76,6 +78,26 @@ class VectorQuery:
             bound: float | None = getattr(self, name)
             if bound is not None and np.isnan(bound):
                 raise InvalidRequestError(f"{name} is NaN; give a number or leave it out")
+
+    @property
+    def parameters(self) -> Hashable:
+        """Everything but the vectors' values: what decides how the query is answered."""
+        return (
+            self.vectors.shape[1],
+            self.k,
+            self.column,
+            self.columns,
+            self.metric,
+            self.min_probes,
+            self.max_probes,
+            self.refine_factor,
+            self.lower_bound,
+            self.upper_bound,
+            self.offset,
+            self.use_index,
+            self.fast_search,
+            self.with_row_id,
+        )
 
     def _check_vectors(self) -> None:
         if self.vectors.ndim != 2 or self.vectors.size == 0:  # noqa: PLR2004

@@ -23,7 +23,20 @@ def record_batch(
     row_addresses: NDArray[np.uint64],
     row_ranks: NDArray[np.int64] | None,
 ) -> pa.RecordBatch:
-    """Put the columns of a projection together.
+    """Put the columns of a projection together; parameters as ``arrays_of``."""
+    if not projection.columns:
+        return pa.RecordBatch.from_struct_array(pa.nulls(len(row_addresses), pa.struct([])))
+    arrays = arrays_of(projection, stored, row_addresses, row_ranks)
+    return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
+
+
+def arrays_of(
+    projection: Projection,
+    stored: Sequence[pa.Array],
+    row_addresses: NDArray[np.uint64],
+    row_ranks: NDArray[np.int64] | None,
+) -> list[pa.Array]:
+    """Return one array per column of a projection.
 
     Parameters
     ----------
@@ -35,16 +48,13 @@ def record_batch(
         Shape ``(n,)``. Rank of each row among the live rows of the table; None unless the
         projection has ``_rowoffset``.
     """
-    if not projection.columns:
-        return pa.RecordBatch.from_struct_array(pa.nulls(len(row_addresses), pa.struct([])))
     remaining = iter(stored)
-    arrays = [
+    return [
         _pseudo_array(column.source, row_addresses, row_ranks)
         if isinstance(column.source, PseudoColumn)
         else next(remaining)
         for column in projection.columns
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
 
 
 def _pseudo_array(

@@ -34,6 +34,7 @@ class StoredRows:
     def __init__(self, fields: Sequence[LanceField], columns: Sequence[StoredColumns]) -> None:
         self._fields = fields
         self._columns = columns
+        self._lies_whole = len(columns) == 1 and _is_whole(columns[0], fields)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Array]:
         """Return one array per field with the rows of all ``[start, end)`` ranges in turn."""
@@ -49,12 +50,11 @@ class StoredRows:
     def _gather(
         self, num_rows: int, read: Callable[[StoredColumns], Sequence[pa.Array]]
     ) -> list[pa.Array]:
+        if self._lies_whole:
+            return list(_read_stored(self._columns[0], read))
         parts: list[list[Part]] = [[] for _ in self._fields]
         for stored in self._columns:
-            try:
-                arrays = read(stored)
-            except ObjectNotFoundError as error:  # it was there when it was opened
-                raise CorruptFileError(stored.reader.path, "vanished while it was read") from error
+            arrays = _read_stored(stored, read)
             for position, target, array in zip(
                 stored.positions, stored.targets, arrays, strict=True
             ):
@@ -63,6 +63,23 @@ class StoredRows:
             join_parts(field, held, num_rows)
             for field, held in zip(self._fields, parts, strict=True)
         ]
+
+
+def _is_whole(stored: StoredColumns, fields: Sequence[LanceField]) -> bool:
+    """Tell whether one file holds all fields with all their children: the usual case."""
+    targets = stored.targets
+    return len(targets) == len(fields) and all(
+        target.field is field for target, field in zip(targets, fields, strict=True)
+    )
+
+
+def _read_stored(
+    stored: StoredColumns, read: Callable[[StoredColumns], Sequence[pa.Array]]
+) -> Sequence[pa.Array]:
+    try:
+        return read(stored)
+    except ObjectNotFoundError as error:  # it was there when it was opened
+        raise CorruptFileError(stored.reader.path, "vanished while it was read") from error
 
 
 def open_stored_rows(

@@ -12,19 +12,22 @@ from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.io.waiting import for_each
 from lance_core.row_address import fragment_of, offset_of
-from lance_core.scan.assemble import record_batch
+from lance_core.scan.assemble import arrays_of, record_batch
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
 from lance_core.scan.rows import first_ranks
-from lance_core.scan.stored_rows import open_stored_rows
+from lance_core.scan.stored_rows import StoredRows
+from lance_core.table.files import place_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.scan.projection import Projection
-    from lance_core.table.files import TableFiles
+    from lance_core.table.files import PlacedColumns, TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
+
+_MAX_PLACED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +79,76 @@ def take_rows(
     groups = _group(snapshot, row_addresses)
     if check_live:
         _refuse_deleted(files, snapshot, groups)
-    stored = _take_stored(files, snapshot, groups, projection)
-    ranks = None
-    if PseudoColumn.ROW_OFFSET in projection.pseudo_columns:
-        ranks = live_ranks(files, snapshot, row_addresses)
+    taker = RowTaker(files, snapshot, projection)
+    stored = taker.take_stored(groups)
+    ranks = taker.ranks(row_addresses)
     return pa.Table.from_batches([record_batch(projection, stored, row_addresses, ranks)])
+
+
+class RowTaker:
+    """Takes rows with one projection again and again; safe to share between threads.
+
+    It remembers which files hold the columns, and no file: these are looked up for every take.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    snapshot
+        The version.
+    projection
+        Columns of the result.
+    """
+
+    def __init__(self, files: TableFiles, snapshot: Snapshot, projection: Projection) -> None:
+        self._files = files
+        self._snapshot = snapshot
+        self._projection = projection
+        self._has_ranks = PseudoColumn.ROW_OFFSET in projection.pseudo_columns
+        self._placed: dict[FragmentId, tuple[PlacedColumns, ...]] = {}
+
+    def take(self, row_addresses: NDArray[np.uint64]) -> list[pa.Array | pa.ChunkedArray]:
+        """Return the columns of live rows, one value per address; errors as ``take_rows``."""
+        if len(row_addresses) == 0:
+            columns: list[pa.ChunkedArray] = self._projection.schema.empty_table().columns
+            return columns
+        stored = self.take_stored(_group(self._snapshot, row_addresses))
+        return arrays_of(self._projection, stored, row_addresses, self.ranks(row_addresses))
+
+    def ranks(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+        """Return the ranks of rows among the live ones, None if no column shows them."""
+        return live_ranks(self._files, self._snapshot, row_addresses) if self._has_ranks else None
+
+    def take_stored(self, groups: list[_Group]) -> list[pa.Array]:
+        """Return one array per field of the projection, rows in the order of the request."""
+        if not self._projection.fields:
+            return []
+        parts = for_each(self._snapshot.scheduler.store, self._take_group, groups)
+        if len(parts) == 1:
+            return parts[0]
+        order = np.concatenate([group.positions for group in groups])
+        ascending = np.arange(len(order))
+        columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+        if np.array_equal(order, ascending):
+            return columns
+        place = np.empty_like(order)
+        place[order] = ascending
+        indices = pa.array(place)
+        return [column.take(indices) for column in columns]
+
+    def _take_group(self, group: _Group) -> list[pa.Array]:
+        placed = self._place(group.fragment)
+        stored = self._files.open_columns(self._snapshot, group.fragment, placed)
+        return StoredRows(self._projection.fields, stored).take(group.row_offsets)
+
+    def _place(self, fragment: Fragment) -> tuple[PlacedColumns, ...]:
+        placed = self._placed.get(fragment.id)
+        if placed is None:
+            placed = place_columns(fragment, self._projection.fields)
+            if len(self._placed) >= _MAX_PLACED:
+                self._placed.clear()
+            self._placed[fragment.id] = placed
+        return placed
 
 
 def live_ranks(
@@ -140,28 +208,3 @@ def _refuse_deleted(files: TableFiles, snapshot: Snapshot, groups: list[_Group])
                 raise InvalidRequestError(
                     f"row {row_offset} of fragment {group.fragment.id} is deleted"
                 )
-
-
-def _take_stored(
-    files: TableFiles, snapshot: Snapshot, groups: list[_Group], projection: Projection
-) -> list[pa.Array]:
-    """Return one array per field of the projection, rows in the order of the request."""
-    if not projection.fields:
-        return []
-
-    def take(group: _Group) -> list[pa.Array]:
-        stored = open_stored_rows(files, snapshot, group.fragment, projection.fields)
-        return stored.take(group.row_offsets)
-
-    parts = for_each(snapshot.scheduler.store, take, groups)
-    if len(parts) == 1:
-        return parts[0]
-    order = np.concatenate([group.positions for group in groups])
-    ascending = np.arange(len(order))
-    columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
-    if np.array_equal(order, ascending):
-        return columns
-    place = np.empty_like(order)
-    place[order] = ascending
-    indices = pa.array(place)
-    return [column.take(indices) for column in columns]

@@ -35,6 +35,18 @@ class StoredColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedColumns:
+    """Columns of a fragment that lie in one data file, which need not be open.
+
+    ``positions[i]`` says which of the fields asked for ``targets[i]`` is.
+    """
+
+    data_file: DataFile
+    targets: tuple[ColumnTarget, ...]
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _DeletedOffsets:
     """A deletion vector as the cache keeps it."""
 
@@ -122,14 +134,28 @@ class TableFiles:
         UnsupportedFeatureError
             A file is a legacy 0.1 file, or lies below another base path.
         """
+        return self.open_columns(snapshot, fragment, place_columns(fragment, fields))
+
+    def open_columns(
+        self, snapshot: Snapshot, fragment: Fragment, placed: Sequence[PlacedColumns]
+    ) -> list[StoredColumns]:
+        """Open the files of columns that `place_columns` has found; errors as ``columns``."""
         found: list[StoredColumns] = []
-        for data_file in fragment.data_files:
-            targets = _targets(data_file, fields)
-            if targets:
-                reader = self.reader(snapshot, data_file)
-                _check_num_rows(reader, fragment)
-                found.append(StoredColumns(reader, tuple(targets.values()), tuple(targets)))
+        for each in placed:
+            reader = self.reader(snapshot, each.data_file)
+            _check_num_rows(reader, fragment)
+            found.append(StoredColumns(reader, each.targets, each.positions))
         return found
+
+
+def place_columns(fragment: Fragment, fields: Sequence[LanceField]) -> tuple[PlacedColumns, ...]:
+    """Find the files that hold ``fields``, opening none; errors and order as ``columns``."""
+    found = [(data_file, _targets(data_file, fields)) for data_file in fragment.data_files]
+    return tuple(
+        PlacedColumns(data_file, tuple(targets.values()), tuple(targets))
+        for data_file, targets in found
+        if targets
+    )
 
 
 def _refuse_legacy(data_file: DataFile) -> None:

@@ -35,7 +35,7 @@ class DataFile:
     size: int | None
     base_id: int | None
 
-    @property
+    @cached_property
     def location(self) -> str:
         """Path relative to the root of the dataset."""
         if self.base_id is not None:
