@@ -11,7 +11,8 @@ from lance_core.errors import InvalidRequestError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_OFFSET_BITS = 32
+OFFSET_BITS = 32
+"""Bits of an address below the fragment id."""
 
 
 def pack_row_addresses(
@@ -49,12 +50,12 @@ def pack_row_addresses(
         raise InvalidRequestError(
             f"{fragment_ids.shape[0]} fragment ids but {row_offsets.shape[0]} row offsets"
         )
-    return (fragment_ids.astype(np.uint64) << np.uint64(_OFFSET_BITS)) | row_offsets
+    return (fragment_ids.astype(np.uint64) << np.uint64(OFFSET_BITS)) | row_offsets
 
 
 def fragment_of(row_addresses: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Return the fragment id of each row address, shape ``(n,)``."""
-    return (row_addresses >> np.uint64(_OFFSET_BITS)).astype(np.uint32)
+    return (row_addresses >> np.uint64(OFFSET_BITS)).astype(np.uint32)
 
 
 def offset_of(row_addresses: NDArray[np.uint64]) -> NDArray[np.uint32]:

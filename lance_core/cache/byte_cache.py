@@ -169,6 +169,11 @@ class ByteCache:
         self.discard(held)
 
     @property
+    def is_half_full(self) -> bool:
+        """Whether half of the budget is used; a glance without the lock."""
+        return bool(2 * self._entries.currsize > self._entries.maxsize)
+
+    @property
     def stats(self) -> CacheStats:
         """Sizes and counters, taken together."""
         with self._lock:

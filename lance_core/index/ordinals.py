@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.kernels.ordinals import ordinals_of
+from lance_core.kernels.ordinals import addresses_of, ordinals_of
 from lance_core.row_set import bitmap_offsets, clear_ordinals, empty_words, set_range
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
 _MAX_ROWS = 0xFFFF_FFFF
-_OFFSET_BITS = np.uint64(32)
 
 
 class OrdinalSpace:
@@ -83,12 +82,7 @@ class OrdinalSpace:
 
     def to_addresses(self, ordinals: NDArray[np.uint32]) -> NDArray[np.uint64]:
         """Return the row address of each ordinal below ``size``, shape ``(n,)``."""
-        place = np.searchsorted(self._first_ordinals, ordinals, side="right") - 1
-        offsets = (ordinals - self._first_ordinals[place]).astype(np.uint64)
-        addresses: NDArray[np.uint64] = (
-            self._fragment_ids[place].astype(np.uint64) << _OFFSET_BITS
-        ) | offsets
-        return addresses
+        return addresses_of(ordinals, self._fragment_ids, self._first_ordinals)
 
 
 def live_words(space: OrdinalSpace, deleted: Mapping[int, BitMap]) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""One way to compile a kernel: without the GIL, typed for mypy, kept on disk where that is safe.
+"""One way to compile a kernel: typed for mypy, kept on disk where that is safe.
 
 numba keys a compiled function by the source of its own file only, so that a changed helper in
 another file would go unseen. Kernels therefore live in a directory whose name carries a hash of
@@ -38,11 +38,13 @@ _warmups: dict[str, Callable[[], None]] = {}
 @overload
 def kernel(fn: Callable[P, R]) -> Callable[P, R]: ...
 @overload
-def kernel(*, ordered: bool) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def kernel(
-    fn: Callable[P, R] | None = None, *, ordered: bool = False
+    *, ordered: bool = False, brief: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def kernel(
+    fn: Callable[P, R] | None = None, *, ordered: bool = False, brief: bool = False
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile ``fn`` without the GIL and keep its Python signature for mypy.
+    """Compile ``fn`` and keep its Python signature for mypy; it runs without the GIL.
 
     Parameters
     ----------
@@ -51,6 +53,9 @@ def kernel(
     ordered
         Add floats strictly in the order written, so that sums equal the oracle's bit for bit;
         otherwise sums may be split over vector lanes.
+    brief
+        Keep the GIL: for microseconds of work on memory that is there. Other threads take the GIL
+        when it is let go of, and getting it back costs more than the work.
 
     Notes
     -----
@@ -59,8 +64,8 @@ def kernel(
     mapped memory by address.
     """
     if fn is None:
-        return lambda given: _compile(given, ordered=ordered)
-    return _compile(fn, ordered=ordered)
+        return lambda given: _compile(given, ordered=ordered, brief=brief)
+    return _compile(fn, ordered=ordered, brief=brief)
 
 
 def warmup(call: Callable[[], None]) -> Callable[[], None]:
@@ -108,11 +113,11 @@ def choose_directory(candidates: list[Path]) -> Path | None:
     return None
 
 
-def _compile(fn: Callable[P, R], *, ordered: bool) -> Callable[P, R]:
+def _compile(fn: Callable[P, R], *, ordered: bool, brief: bool) -> Callable[P, R]:
     directory = _cache_directory(Path(inspect.getfile(fn)))
     decorate = numba.njit(
         cache=directory is not None,
-        nogil=True,
+        nogil=not brief,
         fastmath=False if ordered else set(FAST_SUMS),
         error_model="numpy",
     )

@@ -1,4 +1,4 @@
-"""Turning row addresses into ordinals."""
+"""Turning row addresses into ordinals and back."""
 
 from __future__ import annotations
 
@@ -40,6 +40,35 @@ def ordinals_of(
     return ordinals
 
 
+def addresses_of(
+    ordinals: NDArray[np.uint32],
+    fragment_ids: NDArray[np.uint32],
+    first_ordinals: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    """Return the row address of each ordinal, shape ``(n,)``.
+
+    ``ordinals`` has shape ``(n,)``, is C-contiguous and writable, and all are below the number of
+    rows; the others are those of ``ordinals_of``.
+    """
+    addresses = np.empty(len(ordinals), np.uint64)
+    _addresses_of(ordinals, fragment_ids, first_ordinals, addresses)
+    return addresses
+
+
+@kernel(brief=True)
+def _addresses_of(
+    ordinals: NDArray[np.uint32],
+    fragment_ids: NDArray[np.uint32],
+    first_ordinals: NDArray[np.int64],
+    addresses: NDArray[np.uint64],
+) -> None:
+    for i in range(len(ordinals)):
+        ordinal = np.int64(ordinals[i])
+        place = np.searchsorted(first_ordinals, ordinal, side="right") - 1
+        offset = np.uint64(ordinal - first_ordinals[place])
+        addresses[i] = (np.uint64(fragment_ids[place]) << np.uint64(32)) | offset
+
+
 @kernel
 def _ordinals_of(
     addresses: int,
@@ -68,4 +97,6 @@ def _ordinals_of(
 
 @warmup
 def _warm() -> None:
-    ordinals_of(np.zeros(1, np.uint64), np.zeros(1, np.uint32), np.array([0, 1], np.int64))
+    fragment_ids, first_ordinals = np.zeros(1, np.uint32), np.array([0, 1], np.int64)
+    ordinals = ordinals_of(np.zeros(1, np.uint64), fragment_ids, first_ordinals)
+    addresses_of(ordinals, fragment_ids, first_ordinals)

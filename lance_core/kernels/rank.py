@@ -8,14 +8,21 @@ import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
 from lance_core.kernels.distance import DOT, L2, exact_distance
-from lance_core.kernels.topk import pack_key, split_keys
+from lance_core.kernels.topk import keep_smallest, pack_key, sort_keys, split_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_FEW_FLOATS = 1 << 18
+"""About 40 microseconds of work."""
+
+
 def rank_centroids(
-    centroids: NDArray[np.float32], query: NDArray[np.float32], metric: int
+    centroids: NDArray[np.float32],
+    query: NDArray[np.float32],
+    metric: int,
+    wanted: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Order partitions by centroid distance, ties by partition.
 
@@ -28,20 +35,25 @@ def rank_centroids(
     metric
         Code of `lance_core.kernels.distance`. Partitions of a cosine segment are ranked by l2:
         their centroids are means of unit vectors, and the length of a mean matters.
+    wanted
+        How many of the nearest partitions to return; None = all.
 
     Returns
     -------
     tuple
-        Partition ids, shape ``(P,)``, nearest first; and their distances, shape ``(P,)``,
-        ascending. A partition whose centroid holds NaN comes last, at an infinite distance.
+        Partition ids, shape ``(min(P, wanted),)``, nearest first; and their distances, of the same
+        shape, ascending. A partition whose centroid holds NaN comes last, at an infinite distance.
 
     Notes
     -----
     Vector index page, section 3.
     """
     keys = np.empty(len(centroids), np.uint64)
-    centroid_keys(centroids, query, DOT if metric == DOT else L2, keys)
-    keys.sort()
+    count = len(keys) if wanted is None else min(wanted, len(keys))
+    find = nearest_of_few if centroids.size <= _FEW_FLOATS else nearest_centroids
+    find(centroids, query, DOT if metric == DOT else L2, keys, count)
+    keys = keys[:count]
+    sort_keys(keys)
     distances = np.empty(len(keys), np.float32)
     partitions = np.empty(len(keys), np.uint32)
     split_keys(keys, distances, partitions)
@@ -49,20 +61,37 @@ def rank_centroids(
 
 
 @kernel
-def centroid_keys(
+def nearest_centroids(
     centroids: NDArray[np.float32],
     query: NDArray[np.float32],
     metric: int,
     keys: NDArray[np.uint64],
+    count: int,
 ) -> None:
-    """Write the sort key of every partition, shape ``(P,)``."""
+    """Write the sort key of every partition, shape ``(P,)``, the smallest ``count`` in front."""
     for partition in range(len(centroids)):
         distance = exact_distance(centroids[partition], query, np.float32(1), metric)
         if np.isnan(distance):
             distance = np.float32(np.inf)
         keys[partition] = pack_key(distance, np.uint32(partition))
+    if 0 < count < len(keys):
+        keep_smallest(keys, count)
+
+
+@kernel(brief=True)
+def nearest_of_few(
+    centroids: NDArray[np.float32],
+    query: NDArray[np.float32],
+    metric: int,
+    keys: NDArray[np.uint64],
+    count: int,
+) -> None:
+    """Do the same, for few centroids."""
+    nearest_centroids(centroids, query, metric, keys, count)
 
 
 @warmup
 def _warm() -> None:
-    rank_centroids(np.ones((2, 4), np.float32), np.ones(4, np.float32), 0)
+    few = np.ones((2, 4), np.float32)
+    rank_centroids(few, few[0].copy(), 0, 1)
+    nearest_centroids(few, few[0].copy(), 0, np.empty(2, np.uint64), 1)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 64
 _SMALLEST_ROOM = 2 * _BLOCK
+_FEW = 256
+_LAST_KEY = np.uint64(0xFF80_0000_FFFF_FFFF)  # an infinite distance and the last ordinal
 _NUM_KEPT = 0
 _LIMIT = 1
 
@@ -70,7 +72,9 @@ class TopRows:
 
         Both have shape ``(num_found,)`` and belong to the caller.
         """
-        keys = np.sort(self.keys[: int(self.state[_NUM_KEPT])])[: self.k]
+        kept = self.keys[: int(self.state[_NUM_KEPT])]
+        sort_keys(kept)
+        keys = kept[: self.k]
         distances = np.empty(len(keys), np.float32)
         ordinals = np.empty(len(keys), np.uint32)
         split_keys(keys, distances, ordinals)
@@ -82,7 +86,7 @@ def _first_limit(k: int, upper: float | None) -> np.uint64:
     if k == 0:
         return np.uint64(0)
     if upper is None:
-        return pack_key(np.float32(np.inf), np.uint32(0xFFFF_FFFF))
+        return _LAST_KEY
     # No row has a key below that of the bound itself and ordinal 0 without a smaller distance.
     return pack_key(_nearest_float32(upper), np.uint32(0))
 
@@ -92,7 +96,21 @@ def _nearest_float32(bound: float) -> np.float32:
         return np.float32(bound)
 
 
-@kernel(ordered=True)
+def sort_keys(keys: NDArray[np.uint64]) -> None:
+    """Sort keys in place."""
+    if len(keys) <= _FEW:
+        sort_few(keys)
+    else:
+        keys.sort()  # faster for many, but it lets go of the GIL
+
+
+@kernel(ordered=True, brief=True)
+def sort_few(keys: NDArray[np.uint64]) -> None:
+    """Sort keys in place."""
+    keys.sort()
+
+
+@kernel(ordered=True, brief=True)
 def pack_key(distance: np.float32, ordinal: np.uint32) -> np.uint64:
     """Return the sort key of a row; ``distance`` is not NaN."""
     # Adding 0 makes one zero of the two, so that they tie.
@@ -112,7 +130,7 @@ def distance_of(key: np.uint64) -> np.float32:
     return distance
 
 
-@kernel(ordered=True)
+@kernel(ordered=True, brief=True)
 def split_keys(
     keys: NDArray[np.uint64], distances: NDArray[np.float32], ordinals: NDArray[np.uint32]
 ) -> None:

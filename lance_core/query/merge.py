@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.index.candidates import Candidates
+from lance_core.kernels.row_addresses import nearest_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +20,7 @@ NO_CANDIDATES = Candidates(np.empty(0, np.float32), np.empty(0, np.uint64))
 
 def rank(distances: NDArray[np.float32], row_addresses: NDArray[np.uint64]) -> Candidates:
     """Sort rows by distance, ties by row address; rows with a NaN distance are dropped."""
-    order = np.lexsort((row_addresses, distances))
-    # NaN sorts behind every number, so what is to be dropped stands at the end.
-    order = order[: len(order) - int(np.count_nonzero(np.isnan(distances)))]
+    order = nearest_first(distances, row_addresses)
     return Candidates(distances[order], row_addresses[order])
 
 

@@ -129,7 +129,8 @@ class SegmentSearch:
         self._plan = plan
         self._resident_only = resident_only
         segment = bound.partitions.segment
-        self._order, self._distances = segment.rank(query)
+        # Only the nearest can come into question where the caller bounds the number of probes.
+        self._order, self._distances = segment.rank(query, search.probes.maximum)
         self._lengths = segment.lengths
         self.num_partitions = segment.num_partitions
         self.num_probed = 0
@@ -147,9 +148,7 @@ class SegmentSearch:
     @property
     def num_left(self) -> int:
         """Partitions that may still be probed."""
-        maximum = self._search.probes.maximum
-        allowed = self.num_partitions if maximum is None else min(maximum, self.num_partitions)
-        return allowed - self.num_probed
+        return len(self._order) - self.num_probed
 
     def num_initial(self, k: int) -> int:
         """Return how many partitions to probe first."""

@@ -11,7 +11,8 @@ import pyarrow as pa
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.io.waiting import for_each
-from lance_core.row_address import fragment_of, offset_of
+from lance_core.kernels.row_addresses import largest_of_one_fragment
+from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
 from lance_core.scan.assemble import arrays_of, record_batch
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
@@ -169,33 +170,35 @@ def live_ranks(
 
 def _group(snapshot: Snapshot, row_addresses: NDArray[np.uint64]) -> list[_Group]:
     """Group rows by fragment, ascending; within a group the order of the request stays."""
-    fragment_ids = fragment_of(row_addresses)
     row_offsets = offset_of(row_addresses).astype(np.int64)
-    first_id = fragment_ids[0]
-    if (fragment_ids == first_id).all():  # the usual case, worth a short way
+    largest = largest_of_one_fragment(row_addresses)
+    if largest is not None:  # the usual case, worth a short way
         positions = np.arange(len(row_addresses))
-        return [_checked_group(snapshot, int(first_id), positions, row_offsets)]
+        return [_checked_group(snapshot, largest, positions, row_offsets)]
+    fragment_ids = fragment_of(row_addresses)
     order = np.argsort(fragment_ids, kind="stable")
     breaks = np.flatnonzero(np.diff(fragment_ids[order])) + 1
     return [
-        _checked_group(snapshot, int(fragment_ids[part[0]]), part, row_offsets[part])
+        _checked_group(snapshot, int(row_addresses[part].max()), part, row_offsets[part])
         for part in np.split(order, breaks)
     ]
 
 
 def _checked_group(
     snapshot: Snapshot,
-    fragment_id: int,
+    largest: int,
     positions: NDArray[np.int64],
     row_offsets: NDArray[np.int64],
 ) -> _Group:
+    """Check the rows of one fragment, by the largest of their addresses."""
+    fragment_id, largest_offset = divmod(largest, 1 << OFFSET_BITS)
     fragment = snapshot.fragments_by_id.get(FragmentId(fragment_id))
     if fragment is None:
         raise InvalidRequestError(f"version {snapshot.version} has no fragment {fragment_id}")
-    largest = int(row_offsets.max())
-    if largest >= fragment.physical_rows:
+    if largest_offset >= fragment.physical_rows:
         raise InvalidRequestError(
-            f"row {largest} is asked for, fragment {fragment_id} has {fragment.physical_rows}"
+            f"row {largest_offset} is asked for, fragment {fragment_id} has"
+            f" {fragment.physical_rows}"
         )
     return _Group(fragment, positions, row_offsets)
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.ids import FragmentId
-from lance_core.row_address import fragment_of, offset_of
+from lance_core.kernels.row_addresses import largest_of_one_fragment, pointers_to_rows
+from lance_core.row_address import OFFSET_BITS, fragment_of
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -127,9 +128,8 @@ class VectorColumn:
         row_addresses
             Shape ``(n,)``, not empty: live rows of this version.
         """
-        fragments = fragment_of(row_addresses)
-        mapped = self._mapped_runs(_distinct(fragments))
-        return None if mapped is None else mapped.pointers(fragments, offset_of(row_addresses))
+        mapped = self._mapped_runs(_fragments_of(row_addresses))
+        return None if mapped is None else mapped.pointers(row_addresses)
 
     def _mapped_runs(self, wanted: Sequence[FragmentId]) -> _MappedRuns | None:
         """Return a table that holds the runs of these fragments, None when one cannot be mapped.
@@ -246,20 +246,15 @@ class _MappedRuns:
             np.concatenate([r.addresses for _, r in ordered]) if ordered else np.empty(0, np.int64)
         )
 
-    def pointers(
-        self, fragments: NDArray[np.uint32], offsets: NDArray[np.uint32]
-    ) -> NDArray[np.int64]:
-        rows = (fragments.astype(np.uint64) << np.uint64(32)) | offsets
-        run = np.searchsorted(self._first, rows, side="right") - 1
-        within = (rows - self._first[run]).astype(np.int64)
-        return self._addresses[run] + within * self._row_bytes
+    def pointers(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return pointers_to_rows(row_addresses, self._first, self._addresses, self._row_bytes)
 
 
-def _distinct(fragments: NDArray[np.uint32]) -> list[FragmentId]:
-    first = fragments[0]
-    if (fragments == first).all():  # the usual case, worth a short way
-        return [FragmentId(int(first))]
-    return [FragmentId(each) for each in np.unique(fragments).tolist()]
+def _fragments_of(row_addresses: NDArray[np.uint64]) -> list[FragmentId]:
+    largest = largest_of_one_fragment(row_addresses)
+    if largest is not None:  # the usual case, worth a short way
+        return [FragmentId(largest >> OFFSET_BITS)]
+    return [FragmentId(each) for each in np.unique(fragment_of(row_addresses)).tolist()]
 
 
 def as_vectors(

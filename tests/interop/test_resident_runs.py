@@ -123,7 +123,7 @@ def test_a_caller_that_left_stops_the_search(root):
 def test_queries_compile_no_kernel_anew(root):
     dataset = lance_core.open_dataset(str(root))
     dataset.run(request())
-    kernels: list[Any] = [ivf_pq._search_pq, ivf_flat._search_flat, rank.centroid_keys]
+    kernels: list[Any] = [ivf_pq._search_pq, ivf_flat._search_flat, rank.nearest_of_few]
     before = [len(kernel.signatures) for kernel in kernels]
     for seed in range(3):
         dataset.run(request(seed, refine_factor=2, k=7, offset=3))

@@ -135,13 +135,13 @@ class BoundSegment:
         if self._mapped is not None:
             self._store.map(self.segment.storage.reader.path)
         with self._lock:
-            blocks = [block for p in wanted if (block := self._blocks[p]()) is not None]
+            found = [block() for block in map(self._blocks.__getitem__, wanted)]
             rows = self._rows[partitions]
+        blocks = [block for block in found if block is not None]
         if len(blocks) < len(wanted):
             return None
         current_meter().cache_hits += len(wanted)
-        stats = self._cache.stats
-        if 2 * stats.used_bytes > stats.budget_bytes:
+        if self._cache.is_half_full:
             # Recency only matters, and is only worth its time, when something will have to leave.
             self._cache.touch([(self._key, p) for p in wanted])
         return HeldPartitions(partitions, rows, blocks)

@@ -168,21 +168,26 @@ class VectorSegment:
         start = int(self.offsets[partition])
         return start, start + int(self.lengths[partition])
 
-    def rank(self, query: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def rank(
+        self, query: NDArray[np.float32], wanted: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Order partitions by the distance of the query to their centroids.
 
         Parameters
         ----------
         query
             Shape ``(d,)``; divided by its norm for cosine.
+        wanted
+            How many of the nearest to return; None = all.
 
         Returns
         -------
         tuple
-            Partition ids, shape ``(P,)``, nearest first, ties by id; and the distances of these,
-            shape ``(P,)``, ascending.
+            Partition ids, shape ``(min(P, wanted),)``, nearest first, ties by id; and the distances
+            of these, of the same shape, ascending.
         """
-        return rank_centroids(self.centroids, np.array(query, np.float32), self.metric.code)
+        own_query = np.array(query, np.float32)
+        return rank_centroids(self.centroids, own_query, self.metric.code, wanted)
 
 
 def _open(scheduler: RangeScheduler, uuid: str, name: str, size: int | None) -> LanceFileReader:
