@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.encodings.steps import ReadSteps, together
+from lance_core.encodings.rows import expand_ranges
+from lance_core.encodings.steps import ReadSteps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 NOT_LOADED = 255
 """Kind of the one chunk that stands for a page whose chunk table has not been read."""
 
-DescribePage = Callable[[int], ReadSteps["PageChunks"]]
-"""Finds the chunks of a page, by its number in the column."""
+DescribePages = Callable[["NDArray[np.int64]"], ReadSteps["PageChunks"]]
+"""Finds the chunks of pages, by their ascending numbers in the column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageChunks:
-    """The chunks of one page: shape ``(c,)``, and of one kind.
+    """The chunks of some pages: shape ``(c,)``; those of one page in row order.
 
     ``first_rows`` count from the start of the column, ``offsets`` from the start of the file.
     """
@@ -33,7 +32,8 @@ class PageChunks:
     first_rows: NDArray[np.int64]
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
-    kind: int
+    kinds: NDArray[np.uint8]
+    pages: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,16 +51,29 @@ class ChunkTables:
     is_complete: bool
 
     @classmethod
-    def of(cls, pages: Sequence[PageChunks], num_rows: int) -> ChunkTables:
-        """Join the chunks of all pages."""
-        counts = [len(page.offsets) for page in pages]
-        kinds = np.array([page.kind for page in pages], np.uint8)
+    def not_loaded(cls, first_rows: NDArray[np.int64]) -> ChunkTables:
+        """Return what stands for pages of which nothing but the first rows is known."""
+        num_pages = len(first_rows) - 1
+        nothing = np.zeros(num_pages, np.int64)
+        kinds = np.full(num_pages, NOT_LOADED, np.uint8)
         return cls(
-            np.concatenate([*(page.first_rows for page in pages), _array(num_rows)]),
-            np.concatenate([*(page.offsets for page in pages), _NONE]),
-            np.concatenate([*(page.sizes for page in pages), _NONE]),
-            np.repeat(kinds, counts),
-            np.repeat(np.arange(len(pages)), counts),
+            first_rows, nothing, nothing, kinds, np.arange(num_pages), is_complete=num_pages == 0
+        )
+
+    def with_pages(self, numbers: NDArray[np.int64], found: PageChunks) -> ChunkTables:
+        """Return the tables with all chunks of the pages ``numbers`` replaced by those found."""
+        is_kept = ~np.isin(self.pages, numbers)
+        pages = np.concatenate([self.pages[is_kept], found.pages])
+        # by page, not by row: a page may end with a chunk of no rows
+        order = np.argsort(pages, kind="stable")
+        first_rows = np.concatenate([self.first_rows[:-1][is_kept], found.first_rows])
+        kinds = np.concatenate([self.kinds[is_kept], found.kinds])
+        return ChunkTables(
+            np.append(first_rows[order], self.first_rows[-1]),
+            np.concatenate([self.offsets[is_kept], found.offsets])[order],
+            np.concatenate([self.sizes[is_kept], found.sizes])[order],
+            kinds[order],
+            pages[order],
             is_complete=not bool((kinds == NOT_LOADED).any()),
         )
 
@@ -74,66 +87,49 @@ class ChunkTables:
         """Return the chunk of each row; the rows are inside the column."""
         return np.searchsorted(self.first_rows, rows, side="right") - 1
 
+    def missing(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the pages, ascending, that are not loaded and hold rows of ``[start, stop)``.
+
+        No range is empty.
+        """
+        if self.is_complete:
+            return np.empty(0, np.int64)
+        touched = expand_ranges(self.chunks_of(starts), self.chunks_of(stops - 1) + 1)
+        return np.unique(self.pages[touched[self.kinds[touched] == NOT_LOADED]])
+
 
 class ChunkIndex:
     """Keeps the chunk tables of a column; safe to share between threads.
 
     Parameters
     ----------
-    chunks
-        For each page its chunks, or one of kind ``NOT_LOADED`` in place of them.
-    num_rows
-        Rows of the column.
+    first_rows
+        Shape ``(pages + 1,)``: the first row of each page, and the number of rows.
     describe
-        Finds the chunks of a page that is not loaded.
+        Finds the chunks of pages that are not loaded.
     """
 
-    def __init__(self, chunks: Sequence[PageChunks], num_rows: int, describe: DescribePage) -> None:
-        self._chunks = list(chunks)
-        self._num_rows = num_rows
+    def __init__(self, first_rows: NDArray[np.int64], describe: DescribePages) -> None:
         self._describe = describe
         self._lock = threading.Lock()
-        self.tables = ChunkTables.of(self._chunks, num_rows)
+        self.tables = ChunkTables.not_loaded(first_rows)
 
     @property
     def nbytes(self) -> int:
-        """Memory of the tables: joined, and page by page."""
-        return 2 * self.tables.nbytes
+        """Memory of the tables."""
+        return self.tables.nbytes
 
     def loaded(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> ReadSteps[ChunkTables]:
-        """Return tables that hold the chunks of all rows of the ranges ``[start, stop)``."""
+        """Return tables that hold the chunks of all rows of ranges ``[start, stop)``, none empty.
+
+        Threads that miss the same page both find it, and either result serves both.
+        """
         tables = self.tables
-        if tables.is_complete or len(starts) == 0:
+        missing = tables.missing(starts, stops)
+        if len(missing) == 0:
             return tables
-        first_pages = tables.pages[tables.chunks_of(starts)].tolist()
-        last_pages = tables.pages[tables.chunks_of(stops - 1)].tolist()
-        wanted = {
-            page
-            for first, last in zip(first_pages, last_pages, strict=True)
-            for page in range(first, last + 1)
-            if self._chunks[page].kind == NOT_LOADED
-        }
-        if len(wanted) == 0:
-            # Another thread may have found them since `tables` was looked at.
-            with self._lock:
-                return self.tables
-        missing = sorted(wanted)
-        found = yield from together([self._describe(page) for page in missing])
+        found = yield from self._describe(missing)
         with self._lock:
-            for page, chunks in zip(missing, found, strict=True):
-                self._chunks[page] = chunks
-            self.tables = ChunkTables.of(self._chunks, self._num_rows)
+            # others may have added pages since `tables` was looked at: theirs are kept
+            self.tables = self.tables.with_pages(missing, found)
             return self.tables
-
-
-def one_chunk(first_row: int, offset: int, size: int, kind: int) -> PageChunks:
-    """Return the chunks of a page that is one chunk, or stands for ones not loaded."""
-    numbers = np.array((first_row, offset, size), np.int64)
-    return PageChunks(numbers[:1], numbers[1:2], numbers[2:], kind)
-
-
-_NONE = np.empty(0, np.int64)
-
-
-def _array(number: int) -> NDArray[np.int64]:
-    return np.array([number], np.int64)

@@ -1,4 +1,4 @@
-"""The chunk metadata of a mini-block page (file format, section 4.3)."""
+"""The chunk metadata of mini-block pages (file format, section 4.3)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.encodings.blocks import address_of_bytes
+from lance_core.kernels.bitpacking import DONE
+from lance_core.kernels.mini_block import parse_chunk_words
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lance_core.encodings.place import Place
 
-_LOG_BITS = 4
-_LOG_MASK = 0xF
-_WORD_BYTES = 8
 _MAX_VALUES = 1 << 31
 CHUNK_HEADER_BYTES = 8
 """Header of a chunk with one value buffer and no levels, padding included."""
@@ -42,10 +45,9 @@ class ChunkTable:
         return self.first_values.nbytes + self.first_bytes.nbytes
 
 
-def parse_chunk_table(
-    words: memoryview, word_bytes: int, num_values: int, chunk_bytes: int, place: Place
-) -> ChunkTable:
-    """Read the chunk words of a page.
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkWords:
+    """The chunk words of a page and what they must add up to.
 
     Parameters
     ----------
@@ -57,28 +59,71 @@ def parse_chunk_table(
         Values of the page; the last chunk holds what the others leave.
     chunk_bytes
         Size of the chunk buffer, which the chunks must fill.
+    """
+
+    words: memoryview
+    word_bytes: int
+    num_values: int
+    chunk_bytes: int
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunks."""
+        return len(self.words) // self.word_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageChunkRows:
+    """The chunks of several pages, one page after another: shape ``(c,)`` each.
+
+    Values and bytes count from the start of their page; ``page_of`` is a position among the pages.
+    """
+
+    first_values: NDArray[np.int64]
+    num_values: NDArray[np.int64]
+    first_bytes: NDArray[np.int64]
+    num_bytes: NDArray[np.int64]
+    page_of: NDArray[np.int64]
+
+
+def parse_chunk_tables(pages: Sequence[ChunkWords], place: Place) -> PageChunkRows:
+    """Read the chunk words of several pages.
 
     Raises
     ------
     CorruptFileError
-        The words do not add up to the page's values and bytes.
+        The words of a page do not add up to its values and bytes.
     """
-    if len(words) % word_bytes != 0:
-        raise place.corrupt(f"{len(words)} bytes of chunk metadata in words of {word_bytes}")
-    if num_values > _MAX_VALUES:
-        raise place.corrupt(f"a page of {num_values} values")
-    word = np.frombuffer(words, f"<u{word_bytes}").astype(np.int64)
-    first_values = np.zeros(len(word) + 1, np.int64)
-    first_bytes = np.zeros(len(word) + 1, np.int64)
-    if len(word) > 0:
-        np.cumsum(np.int64(1) << (word[:-1] & _LOG_MASK), out=first_values[1:-1])
-        np.cumsum(((word >> _LOG_BITS) + 1) * _WORD_BYTES, out=first_bytes[1:])
-        if int(first_values[-2]) > num_values:
-            raise place.corrupt(f"the chunks hold more than the page's {num_values} values")
-        first_values[-1] = num_values
-    if int(first_values[-1]) != num_values or int(first_bytes[-1]) != chunk_bytes:
+    for page in pages:
+        if len(page.words) % page.word_bytes != 0:
+            raise place.corrupt(
+                f"{len(page.words)} bytes of chunk metadata in words of {page.word_bytes}"
+            )
+        if page.num_values > _MAX_VALUES:
+            raise place.corrupt(f"a page of {page.num_values} values")
+    counts = np.array([page.num_chunks for page in pages], np.int64)
+    rows = np.empty((4, int(counts.sum())), np.int64)
+    bad = parse_chunk_words(
+        np.array([address_of_bytes(page.words) for page in pages], np.int64),
+        counts,
+        np.array([page.word_bytes for page in pages], np.int64),
+        np.array([page.num_values for page in pages], np.int64),
+        np.array([page.chunk_bytes for page in pages], np.int64),
+        rows,
+    )
+    if bad != DONE:
+        page = pages[bad]
         raise place.corrupt(
-            f"chunks hold {first_values[-1]} values in {first_bytes[-1]} bytes, "
-            f"the page {num_values} in {chunk_bytes}"
+            f"the chunks do not add up to the page's {page.num_values} values "
+            f"in {page.chunk_bytes} bytes"
         )
-    return ChunkTable(first_values, first_bytes)
+    page_of = np.repeat(np.arange(len(pages)), counts)
+    return PageChunkRows(rows[0], rows[1], rows[2], rows[3], page_of)
+
+
+def parse_chunk_table(page: ChunkWords, place: Place) -> ChunkTable:
+    """Read the chunk words of one page; errors as ``parse_chunk_tables``."""
+    rows = parse_chunk_tables([page], place)
+    return ChunkTable(
+        np.append(rows.first_values, page.num_values), np.append(rows.first_bytes, page.chunk_bytes)
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from lance_core.encodings.bitpacking import InlineBitpacking
 from lance_core.encodings.blocks import Blocks, address_of_bytes, blocks_of
-from lance_core.encodings.chunk_table import parse_chunk_table
+from lance_core.encodings.chunk_table import ChunkWords, parse_chunk_table
 from lance_core.encodings.levels import PageData
 from lance_core.encodings.mini_block_rows import RepetitionIndex
 from lance_core.encodings.page import DirectChunks
@@ -118,17 +118,17 @@ class MiniBlock:
         """Estimate from the sizes of the metadata buffers."""
         return 4 * sum(size for index, (_, size) in enumerate(page.buffers) if index != _CHUNKS)
 
-    def load_table(self, page: Page, words: memoryview, place: Place) -> ChunkTable:
-        """Parse the chunk metadata of a page."""
+    def chunk_words(self, page: Page, words: memoryview) -> ChunkWords:
+        """Return the chunk metadata of a page with what it must add up to."""
         word_bytes = 4 if self.has_large_chunk else 2
-        return parse_chunk_table(words, word_bytes, self.num_items, page.buffers[_CHUNKS][1], place)
+        return ChunkWords(words, word_bytes, self.num_items, page.buffers[_CHUNKS][1])
 
     def load(self, page: Page, place: Place) -> ReadSteps[MiniBlockState]:
         """Return the page's state; read what is missing."""
         if page.loaded.state is not None:
             return cast("MiniBlockState", page.loaded.state)
         buffers = yield [page.whole(b) for b in range(len(page.buffers)) if b != _CHUNKS]
-        table = self.load_table(page, buffers[_METADATA], place)
+        table = parse_chunk_table(self.chunk_words(page, buffers[_METADATA]), place)
         dictionary = None
         if self.dictionary is not None:
             count = np.array([self.num_dictionary_items], np.int64)

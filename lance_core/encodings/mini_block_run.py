@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from lance_core.encodings.blocks import Blocks, address_of_bytes
-from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex, PageChunks, one_chunk
+from lance_core.encodings.chunk_index import ChunkIndex, PageChunks
 from lance_core.encodings.compression import Selection
 from lance_core.encodings.fsst import Fsst, expanded_by
 from lance_core.encodings.levels import slice_rows, take_rows
 from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
 from lance_core.encodings.rows import expand_ranges
+from lance_core.encodings.steps import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +60,8 @@ class MiniBlockRun:
         self._layout = cast("MiniBlock", pages[0].layout)
         self.first_row = pages[0].first_row
         self.num_rows = sum(page.num_rows for page in pages)
-        chunks = [one_chunk(page.first_row - self.first_row, 0, 0, NOT_LOADED) for page in pages]
-        self._index = ChunkIndex(chunks, self.num_rows, self._describe)
+        first_rows = [page.first_row - self.first_row for page in pages]
+        self._index = ChunkIndex(np.array([*first_rows, self.num_rows], np.int64), self._describe)
         self._joins_dictionaries = may_join_dictionaries and self._have_small_dictionaries()
         self._joined: tuple[ChunkTables, JoinedDictionaries] | None = None
 
@@ -116,18 +117,24 @@ class MiniBlockRun:
         sizes = [page.buffers[_DICTIONARY][1] for page in self._pages]
         return sum(sizes) <= _SMALL_DICTIONARIES_BYTES
 
-    def _describe(self, number: int) -> ReadSteps[PageChunks]:
-        """Load a page: its chunk table, and its dictionary if it has one."""
-        page = self._pages[number]
-        layout = cast("MiniBlock", page.layout)
-        state = yield from layout.load(page, self._place)
-        table = state.table
+    def _describe(self, numbers: NDArray[np.int64]) -> ReadSteps[PageChunks]:
+        """Load pages: their chunk tables, and their dictionaries if they have some."""
+        pages = [self._pages[number] for number in numbers.tolist()]
+        states = yield from together([self._load(page) for page in pages])
+        tables = [state.table for state in states]
+        counts = [table.num_chunks for table in tables]
+        first_rows = np.array([page.first_row for page in pages], np.int64) - self.first_row
+        first_bytes = np.array([page.buffers[_CHUNKS][0] for page in pages], np.int64)
         return PageChunks(
-            table.first_values[:-1] + page.first_row - self.first_row,
-            table.first_bytes[:-1] + page.buffers[_CHUNKS][0],
-            np.diff(table.first_bytes),
-            _LOADED,
+            _joined([t.first_values[:-1] for t in tables]) + np.repeat(first_rows, counts),
+            _joined([t.first_bytes[:-1] for t in tables]) + np.repeat(first_bytes, counts),
+            _joined([np.diff(t.first_bytes) for t in tables]),
+            np.full(sum(counts), _LOADED, np.uint8),
+            np.repeat(numbers, counts),
         )
+
+    def _load(self, page: Page) -> ReadSteps[MiniBlockState]:
+        return cast("MiniBlock", page.layout).load(page, self._place)
 
     def _shared_encoding(self) -> Compression:
         """Return the part of the values' encoding that is the same in all pages."""
@@ -161,6 +168,10 @@ class MiniBlockRun:
         """Return the items of each page, None for pages that are not loaded."""
         states = [cast("MiniBlockState | None", page.loaded.state) for page in self._pages]
         return [None if state is None else state.dictionary for state in states]
+
+
+def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([*parts, np.empty(0, np.int64)])
 
 
 def _fetch(tables: ChunkTables, chunks: NDArray[np.int64]) -> ReadSteps[Blocks]:

@@ -83,12 +83,17 @@ class ConstantRow:
 
     value: bytes
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return len(self.value)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectChunks:
     """Mini-block chunks without levels: rows behind an 8-byte header, raw or inline-packed.
 
-    The chunk table of the page says where; ``read_table`` loads it.
+    The chunk table of the page says where.
     """
 
     row_bytes: int

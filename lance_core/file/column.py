@@ -15,12 +15,13 @@ from lance_core.file.direct_column import DirectColumn
 from lance_core.file.fixed_width import FixedWidthPage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.page import Page, Pieces
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
+    from lance_core.file.page_list import PageList
 
 _PAGE_OBJECTS_BYTES = 400
 """A page is a handful of small Python objects."""
@@ -46,7 +47,7 @@ class Segment(Protocol):
 
 
 class Column:
-    """The pages of a column; ``direct`` is set where rows are found by arithmetic.
+    """The pages of a column.
 
     Parameters
     ----------
@@ -58,23 +59,26 @@ class Column:
         Whether the column's type is a dictionary, whose items must be distinct.
     """
 
-    def __init__(self, pages: Sequence[Page], place: Place, *, is_dictionary: bool) -> None:
-        filled = [page for page in pages if page.num_rows > 0]
+    def __init__(self, pages: PageList, place: Place, *, is_dictionary: bool) -> None:
         self.place = place
-        self.num_rows = filled[-1].first_row + filled[-1].num_rows if len(filled) > 0 else 0
-        self._pages = filled
-        self.direct = DirectColumn.of(filled, place) if len(filled) > 0 else None
+        self.num_rows = pages.num_rows
+        self._pages = pages
+        self._direct = DirectColumn.of(pages, place) if len(pages) > 0 else None
         self._is_dictionary = is_dictionary
         self._by_pages: _Segments | None = None
 
     @property
+    def direct(self) -> DirectColumn | None:
+        """The column as one whose rows are found by arithmetic; None if it is known not to be."""
+        direct = self._direct
+        return direct if direct is not None and direct.is_direct else None
+
+    @property
     def nbytes(self) -> int:
         """Memory of pages and their state, as an upper estimate."""
-        own = _PAGE_OBJECTS_BYTES * len(self._pages)
-        if self.direct is not None:
-            return own + self.direct.nbytes
-        by_pages = self._by_pages
-        return own if by_pages is None else own + by_pages.nbytes
+        parts = (self._direct, self._by_pages)
+        own = _PAGE_OBJECTS_BYTES * self._pages.num_described
+        return own + sum(part.nbytes for part in parts if part is not None)
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
@@ -127,7 +131,7 @@ def _family(page: Page) -> object:
 class _Segments:
     """All segments of a column, in row order."""
 
-    def __init__(self, pages: Sequence[Page], place: Place, is_dictionary: bool) -> None:
+    def __init__(self, pages: Iterable[Page], place: Place, is_dictionary: bool) -> None:
         self._segments: list[Segment] = []
         for family, group in groupby(pages, _family):
             members = list(group)

@@ -2,90 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.encodings.blocks import address_of_bytes
-from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex, PageChunks, one_chunk
-from lance_core.encodings.chunk_table import CHUNK_HEADER_BYTES
-from lance_core.encodings.page import ConstantRow, RawRows
-from lance_core.kernels.bitpacking import BLOCK_ROWS, DONE, UNSIGNED
-from lance_core.kernels.direct_rows import CONSTANT, PACKED, RAW, copy_ranges, copy_rows
+from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex
+from lance_core.encodings.rows import expand_ranges
+from lance_core.file.direct_pages import describe_direct_pages
+from lance_core.kernels.bitpacking import DONE, UNSIGNED
+from lance_core.kernels.direct_rows import CONSTANT, RAW, copy_ranges, copy_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from lance_core.encodings.chunk_index import ChunkTables
-    from lance_core.encodings.mini_block import MiniBlock
-    from lance_core.encodings.page import DirectChunks, DirectPage, Page
+    from lance_core.encodings.chunk_index import ChunkTables, PageChunks
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
+    from lance_core.file.page_list import PageList
 
-_METADATA_BUFFER, _CHUNK_BUFFER = 0, 1
 _WIDTHS = (8, 4, 2, 1)
 
 
 class DirectColumn:
     """Rows of a fixed width in pages that are raw, inline-packed or constant; no nulls.
 
-    Chunk tables of mini-block pages are read when a row of the page is first wanted.
+    The first page says how wide the rows are. Every other page is looked at when a row of it is
+    first wanted; if it turns out to be of another kind or width, ``is_direct`` becomes False, and
+    nothing is found here from then on.
     """
 
-    def __init__(
-        self, pages: Sequence[Page], direct: Sequence[DirectPage], row_bytes: int, place: Place
-    ) -> None:
-        self._pages = pages
-        self._direct = direct
-        self._place = place
+    def __init__(self, pages: PageList, row_bytes: int, place: Place) -> None:
+        self.is_direct = True
         self.row_bytes = row_bytes
-        self.num_rows = pages[-1].first_row + pages[-1].num_rows
+        self._pages = pages
+        self._place = place
         width = next(width for width in _WIDTHS if row_bytes % width == 0)
         self._element = UNSIGNED[width * 8]
         self._stride = row_bytes // width
-        constants = [each.value for each in direct if isinstance(each, ConstantRow)]
-        self._constants = np.frombuffer(b"".join(constants), self._element).copy()
-        numbers = np.cumsum([isinstance(each, ConstantRow) for each in direct]) - 1
-        chunks = [
-            _without_table(page, each, number)
-            for page, each, number in zip(pages, direct, numbers.tolist(), strict=True)
-        ]
-        self._index = ChunkIndex(chunks, self.num_rows, self._describe)
+        self._constants = _Constants()
+        self._index = ChunkIndex(pages.first_rows, self._describe)
         self._mapping: tuple[memoryview, int] | None = None
 
     @classmethod
-    def of(cls, pages: Sequence[Page], place: Place) -> DirectColumn | None:
-        """Return the column, or None if a page is not direct or pages differ in width."""
-        direct: list[DirectPage] = []
-        widths: set[int] = set()
-        for page in pages:
-            each = page.layout.direct(page)
-            if each is None:
-                return None
-            direct.append(each)
-            widths.add(len(each.value) if isinstance(each, ConstantRow) else each.row_bytes)
-        if len(widths) != 1:
-            return None
-        return cls(pages, direct, widths.pop(), place)
+    def of(cls, pages: PageList, place: Place) -> DirectColumn | None:
+        """Return the column, or None if its first page is not direct."""
+        first = pages[0].layout.direct(pages[0])
+        return None if first is None else cls(pages, first.row_bytes, place)
 
     @property
     def nbytes(self) -> int:
         """Memory of the chunk tables."""
         return self._index.nbytes
 
-    def read(self, ranges: Sequence[tuple[int, int]]) -> ReadSteps[NDArray[np.uint8]]:
+    def read(self, ranges: Sequence[tuple[int, int]]) -> ReadSteps[NDArray[np.uint8] | None]:
         """Read row ranges in any order; they may overlap.
 
         Returns
         -------
-        NDArray[np.uint8]
-            Shape ``(rows * row_bytes,)``.
+        NDArray[np.uint8] | None
+            Shape ``(rows * row_bytes,)``; None if a page is not direct.
         """
         starts = np.array([start for start, stop in ranges if start < stop], np.int64)
         stops = np.array([stop for start, stop in ranges if start < stop], np.int64)
-        table = yield from self._index.loaded(starts, stops)
+        table = yield from self._loaded(starts, stops)
+        if table is None:
+            return None
         starts, stops = self._split_by_page(table, starts, stops)
         first_bytes = self._first_byte(table, starts, table.chunks_of(starts))
         end_bytes = self._end_byte(table, stops - 1, table.chunks_of(stops - 1))
@@ -100,16 +85,21 @@ class DirectColumn:
             table.offsets,
             table.sizes,
             table.kinds,
-            self._constants,
+            self._constants.values.view(self._element),
             self._stride,
             out,
         )
         self._check(bad, table)
         return out.view(np.uint8)
 
-    def take(self, rows: NDArray[np.int64]) -> ReadSteps[NDArray[np.uint8]]:
-        """Read single rows in any order; of raw chunks only the rows' own bytes."""
-        table = yield from self._index.loaded(rows, rows + 1)
+    def take(self, rows: NDArray[np.int64]) -> ReadSteps[NDArray[np.uint8] | None]:
+        """Read single rows in any order; of raw chunks only the rows' own bytes.
+
+        The result is None if a page is not direct.
+        """
+        table = yield from self._loaded(rows, rows + 1)
+        if table is None:
+            return None
         chunks = table.chunks_of(rows)
         first_bytes = self._first_byte(table, rows, chunks)
         end_bytes = self._end_byte(table, rows, chunks)
@@ -145,7 +135,7 @@ class DirectColumn:
             table.offsets,
             table.sizes,
             table.kinds,
-            self._constants,
+            self._constants.values.view(self._element),
             self._stride,
             out,
         )
@@ -167,14 +157,9 @@ class DirectColumn:
         last_pages = table.pages[table.chunks_of(stops - 1)]
         if bool((first_pages == last_pages).all()):
             return starts, stops
-        pages = np.concatenate(
-            [
-                np.arange(first, last + 1)
-                for first, last in zip(first_pages, last_pages, strict=True)
-            ]
-        )
+        pages = expand_ranges(first_pages, last_pages + 1)
         home = np.repeat(np.arange(len(starts)), last_pages - first_pages + 1)
-        page_starts = np.array([page.first_row for page in self._pages] + [self.num_rows])
+        page_starts = self._pages.first_rows
         return (
             np.maximum(starts[home], page_starts[pages]),
             np.minimum(stops[home], page_starts[pages + 1]),
@@ -197,30 +182,42 @@ class DirectColumn:
         size = np.where(kinds == RAW, used, tables.sizes[chunks])
         return np.where(kinds == CONSTANT, 0, tables.offsets[chunks] + size)
 
-    def _describe(self, number: int) -> ReadSteps[PageChunks]:
-        """Read the chunk table of a mini-block page."""
-        page = self._pages[number]
-        (words,) = yield [page.whole(_METADATA_BUFFER)]
-        layout = cast("MiniBlock", page.layout)
-        direct = cast("DirectChunks", self._direct[number])
-        table = layout.load_table(page, words, self._place)
-        counts = np.diff(table.first_values)
-        sizes = np.diff(table.first_bytes) - CHUNK_HEADER_BYTES
-        room = np.full(len(sizes), BLOCK_ROWS) if direct.is_packed else sizes // direct.row_bytes
-        if bool((counts > room).any()):
-            raise self._place.corrupt("a chunk is too short for its rows")
-        return PageChunks(
-            table.first_values[:-1] + page.first_row,
-            table.first_bytes[:-1] + page.buffers[_CHUNK_BUFFER][0] + CHUNK_HEADER_BYTES,
-            sizes,
-            PACKED if direct.is_packed else RAW,
-        )
+    def _loaded(
+        self, starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> ReadSteps[ChunkTables | None]:
+        """Return tables with the chunks of all rows of the ranges; None if a page is not direct."""
+        for number in self._index.tables.missing(starts, stops).tolist():
+            page = self._pages[number]
+            direct = page.layout.direct(page)
+            if direct is None or direct.row_bytes != self.row_bytes:
+                self.is_direct = False
+                return None
+        return (yield from self._index.loaded(starts, stops))
+
+    def _describe(self, numbers: NDArray[np.int64]) -> ReadSteps[PageChunks]:
+        """Find the chunks of pages, all of them direct."""
+        pages = [self._pages[number] for number in numbers.tolist()]
+        return describe_direct_pages(pages, numbers, self._constants.number_of, self._place)
 
 
-def _without_table(page: Page, direct: DirectPage, constant: int) -> PageChunks:
-    """Describe a page as one chunk; ``constant`` is the number of its constant, if it is one."""
-    if isinstance(direct, ConstantRow):
-        return one_chunk(page.first_row, constant, 0, CONSTANT)
-    if isinstance(direct, RawRows):
-        return one_chunk(page.first_row, direct.offset, direct.row_bytes * page.num_rows, RAW)
-    return one_chunk(page.first_row, 0, 0, NOT_LOADED)
+class _Constants:
+    """The distinct rows of constant pages, numbered as they are met; safe to share.
+
+    A number is given out after ``values`` holds its row, and ``values`` only grows: whoever has
+    a number and then looks at ``values`` finds the row.
+    """
+
+    def __init__(self) -> None:
+        self.values = np.empty(0, np.uint8)
+        self._numbers: dict[bytes, int] = {}
+        self._lock = threading.Lock()
+
+    def number_of(self, row: bytes) -> int:
+        """Return the number of a row."""
+        with self._lock:
+            number = self._numbers.get(row)
+            if number is None:
+                number = len(self._numbers)
+                self.values = np.frombuffer(self.values.tobytes() + row, np.uint8).copy()
+                self._numbers[row] = number
+            return number

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import numpy as np
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError
 
@@ -13,9 +14,12 @@ from lance_core.encodings.page import Loaded, Page
 from lance_core.encodings.v2_0.describe import ArrayDescriber
 from lance_core.encodings.v2_0.page import ArrayPage
 from lance_core.file.footer import FileVersion
+from lance_core.file.page_list import PageList
 from lance_core.proto import encodings20_pb2, encodings21_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lance_core.encodings.mini_block import MiniBlock
     from lance_core.encodings.page import PageLayout
     from lance_core.encodings.place import Place
@@ -27,47 +31,72 @@ _PAGE_LAYOUT = "lance.encodings21.PageLayout"
 _MAX_ROWS = 1 << 48
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class PageParser:
-    """Builds the pages of one column, which holds ``field``.
+    """Describes the pages of one column, which holds ``field``.
 
-    ``file_size`` bounds every buffer.
+    Pages that are laid out alike share one decoded layout. ``file_size`` bounds every buffer.
     """
 
-    field: LanceField
-    version: FileVersion
-    file_size: int
-    place: Place
+    def __init__(
+        self, field: LanceField, version: FileVersion, file_size: int, place: Place
+    ) -> None:
+        self.field = field
+        self.version = version
+        self.file_size = file_size
+        self.place = place
+        self._layouts: dict[bytes, PageLayout] = {}
+        self._mini_blocks: dict[bytes, MiniBlock] = {}
 
-    def pages_of(self, column: file2_pb2.ColumnMetadata) -> list[Page]:
-        """Build all pages; those that are laid out alike share one decoded layout.
+    def pages_of(self, column: file2_pb2.ColumnMetadata) -> PageList:
+        """Return the pages that have rows; each is described when it is first wanted.
 
         Raises
         ------
         CorruptFileError
-            A buffer lies outside the file or contradicts the page's layout.
+            The pages have too many rows.
         UnsupportedFeatureError
-            A page is encoded in a way that is not read.
+            A page of a 2.0 file is encoded in a way that is not read.
         """
-        layouts: dict[bytes, PageLayout] = {}
-        mini_blocks: dict[bytes, MiniBlock] = {}
-        pages: list[Page] = []
-        first_row = first_item = 0
-        for message in column.pages:
-            encoding = message.encoding.direct.encoding
-            layout = layouts.get(encoding)
-            if layout is None:
-                layout = layouts[encoding] = self._layout(encoding, mini_blocks)
-            page = Page(
-                first_row, message.length, self._buffers(message), layout, Loaded(), first_item
-            )
-            layout.check(page, self.place)
-            pages.append(page)
-            first_row += message.length
-            first_item += layout.num_items if isinstance(layout, ArrayPage) else 0
-            if max(first_row, first_item) > _MAX_ROWS:
-                raise self.place.corrupt(f"the pages claim {first_row} rows")
-        return pages
+        messages = list(column.pages)
+        lengths = [message.length for message in messages]
+        first_rows = list(accumulate(lengths, initial=0))
+        first_items = self._first_items(messages)
+        if max(first_rows[-1], first_items[-1]) > _MAX_ROWS:
+            raise self.place.corrupt(f"the pages claim {first_rows[-1]} rows")
+        filled = [number for number, length in enumerate(lengths) if length > 0]
+
+        def describe(position: int) -> Page:
+            number = filled[position]
+            return self._page(messages[number], first_rows[number], first_items[number])
+
+        starts = [first_rows[number] for number in filled]
+        return PageList(np.array([*starts, first_rows[-1]], np.int64), describe)
+
+    def _first_items(self, messages: Sequence[file2_pb2.ColumnMetadata.Page]) -> list[int]:
+        """Return how many elements of a child column belong to the pages before each.
+
+        Only lists of 2.0 files have some; there it takes the layouts of all pages to know.
+        """
+        if self.version is not FileVersion.V2_0:
+            return [0] * (len(messages) + 1)
+        layouts = [self._layout_of(message) for message in messages]
+        counts = [each.num_items if isinstance(each, ArrayPage) else 0 for each in layouts]
+        return list(accumulate(counts, initial=0))
+
+    def _page(
+        self, message: file2_pb2.ColumnMetadata.Page, first_row: int, first_item: int
+    ) -> Page:
+        layout = self._layout_of(message)
+        page = Page(first_row, message.length, self._buffers(message), layout, Loaded(), first_item)
+        layout.check(page, self.place)
+        return page
+
+    def _layout_of(self, message: file2_pb2.ColumnMetadata.Page) -> PageLayout:
+        encoding = message.encoding.direct.encoding
+        layout = self._layouts.get(encoding)
+        if layout is None:
+            layout = self._layouts.setdefault(encoding, self._layout(encoding))
+        return layout
 
     def _buffers(self, message: file2_pb2.ColumnMetadata.Page) -> tuple[tuple[int, int], ...]:
         offsets, sizes = message.buffer_offsets, message.buffer_sizes
@@ -81,24 +110,22 @@ class PageParser:
                 )
         return buffers
 
-    def _layout(self, encoding: bytes, mini_blocks: dict[bytes, MiniBlock]) -> PageLayout:
+    def _layout(self, encoding: bytes) -> PageLayout:
         if len(encoding) == 0:
             raise self.place.unsupported("a page whose encoding is kept elsewhere")
         try:
             wrapped = AnyMessage.FromString(encoding)
             kind = wrapped.type_url.rpartition("/")[2]
-            return self._described(kind, wrapped.value, mini_blocks)
+            return self._described(kind, wrapped.value)
         except DecodeError:
             raise self.place.corrupt("the encoding of a page is damaged") from None
 
-    def _described(
-        self, kind: str, value: bytes, mini_blocks: dict[bytes, MiniBlock]
-    ) -> PageLayout:
+    def _described(self, kind: str, value: bytes) -> PageLayout:
         is_v2_0 = self.version is FileVersion.V2_0
         if kind == _PAGE_LAYOUT and not is_v2_0:
             message = encodings21_pb2.PageLayout.FromString(value)
             if message.HasField("mini_block_layout"):
-                return self._mini_block(message.mini_block_layout, mini_blocks)
+                return self._mini_block(message.mini_block_layout)
             is_bool = self.field.logical_type == "bool"
             return describe_layout(message, self.place, is_bool=is_bool)
         if kind == _ARRAY_ENCODING and is_v2_0:
@@ -106,9 +133,7 @@ class PageParser:
             return ArrayPage(describer.describe(encodings20_pb2.ArrayEncoding.FromString(value)))
         raise self.place.unsupported(f"{kind[:80]} in a {self.version.value} file")
 
-    def _mini_block(
-        self, message: encodings21_pb2.MiniBlockLayout, known: dict[bytes, MiniBlock]
-    ) -> MiniBlock:
+    def _mini_block(self, message: encodings21_pb2.MiniBlockLayout) -> MiniBlock:
         """Describe a layout; pages that differ in nothing but their number of values share it.
 
         Such are nearly all pages of a column, and describing one costs as much as ten look-ups.
@@ -116,7 +141,8 @@ class PageParser:
         num_items = message.num_items
         message.ClearField("num_items")
         key = message.SerializeToString()
-        layout = known.get(key)
+        layout = self._mini_blocks.get(key)
         if layout is None:
-            layout = known[key] = describe_mini_block(message, self.place)
+            layout = describe_mini_block(message, self.place)
+            layout = self._mini_blocks.setdefault(key, layout)
         return layout.with_num_items(num_items)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.page import Pieces
     from lance_core.encodings.steps import ReadSteps
     from lance_core.file.columns import ColumnTarget
+    from lance_core.file.direct_column import DirectColumn
     from lance_core.file.file_columns import FileColumns
     from lance_core.ids import FieldId
     from lance_core.schema.field import LanceField
@@ -35,10 +36,10 @@ def read_target(
     columns: FileColumns, target: ColumnTarget, ranges: Sequence[tuple[int, int]]
 ) -> ReadSteps[pa.Array]:
     """Read row ranges in any order; they are inside the file."""
-    column = columns.only(target)
-    if column is not None and column.direct is not None:
-        data = yield from column.direct.read(ranges)
-        return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
+    direct = _direct(columns, target)
+    data = None if direct is None else (yield from direct.read(ranges))
+    if direct is not None and data is not None:
+        return _rows(columns, target, direct, data)
     pieces, positions = disjoint(ranges)
     array = yield from _read_disjoint(columns, target, pieces)
     return array if positions is None else _pick_ranges(array, ranges, positions)
@@ -48,10 +49,10 @@ def take_target(
     columns: FileColumns, target: ColumnTarget, rows: NDArray[np.int64]
 ) -> ReadSteps[pa.Array]:
     """Read single rows in any order, repeats allowed; they are inside the file."""
-    column = columns.only(target)
-    if column is not None and column.direct is not None:
-        data = yield from column.direct.take(rows)
-        return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
+    direct = _direct(columns, target)
+    data = None if direct is None else (yield from direct.take(rows))
+    if direct is not None and data is not None:
+        return _rows(columns, target, direct, data)
     distinct, places = np.unique(rows, return_inverse=True)
     array = yield from _read_disjoint(columns, target, runs_of(distinct))
     if len(distinct) == len(rows) and bool((places == np.arange(len(rows))).all()):
@@ -69,16 +70,28 @@ def take_mapped(
 
     It is where ``whole``, the mapped file, is there and nothing has to be loaded first.
     """
-    column = columns.only(target)
-    if whole is None or column is None or column.direct is None:
+    direct = _direct(columns, target)
+    if whole is None or direct is None:
         return None
-    data = column.direct.take_mapped(whole, rows)
+    data = direct.take_mapped(whole, rows)
     if data is None:
         return None
     meter = current_meter()
     meter.bytes_read += len(data)
     meter.store_requests += 1
-    return fixed_width_rows(data, column.direct.row_bytes, target.arrow_type, column.place)
+    return _rows(columns, target, direct, data)
+
+
+def _direct(columns: FileColumns, target: ColumnTarget) -> DirectColumn | None:
+    column = columns.only(target)
+    return None if column is None else column.direct
+
+
+def _rows(
+    columns: FileColumns, target: ColumnTarget, direct: DirectColumn, data: NDArray[np.uint8]
+) -> pa.Array:
+    place = Place(columns.path, target.field.name)
+    return fixed_width_rows(data, direct.row_bytes, target.arrow_type, place)
 
 
 def _read_disjoint(

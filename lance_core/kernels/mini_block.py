@@ -15,6 +15,67 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PAD = 8
+_SMALL_WORD_BYTES = 2
+_LOG_BITS = 4
+_LOG_MASK = 0xF
+_SIZE_UNIT = 8
+_FIRST_VALUE, _NUM_VALUES, _FIRST_BYTE, _NUM_BYTES = 0, 1, 2, 3
+
+
+@kernel
+def _chunk_word(address: int, index: int, word_bytes: int) -> np.int64:
+    if word_bytes == _SMALL_WORD_BYTES:
+        return np.int64(carray(pointer_at(address + index * word_bytes), 1, np.uint16)[0])
+    return np.int64(carray(pointer_at(address + index * word_bytes), 1, np.uint32)[0])
+
+
+@kernel
+def parse_chunk_words(
+    addresses: NDArray[np.int64],
+    num_words: NDArray[np.int64],
+    word_bytes: NDArray[np.int64],
+    num_values: NDArray[np.int64],
+    chunk_bytes: NDArray[np.int64],
+    chunks: NDArray[np.int64],
+) -> int:
+    """Find the chunks of pages from their chunk words.
+
+    Parameters
+    ----------
+    addresses, num_words, word_bytes
+        Shape ``(p,)``; where the words of each page lie, how many there are and how wide, 2 or 4.
+    num_values, chunk_bytes
+        Shape ``(p,)``; what the words of each page must add up to.
+    chunks
+        Shape ``(4, words of all pages)``; receives first value and number of values of each chunk,
+        first byte and number of bytes, counted from the start of its page.
+
+    Returns
+    -------
+    int
+        ``DONE``, or the first page whose words do not add up.
+    """
+    position = 0
+    for page in range(addresses.shape[0]):
+        value = byte = np.int64(0)
+        last = num_words[page] - 1
+        for index in range(num_words[page]):
+            word = _chunk_word(addresses[page], index, word_bytes[page])
+            # the last chunk holds what the others leave
+            count = 1 << (word & _LOG_MASK) if index < last else num_values[page] - value
+            size = ((word >> _LOG_BITS) + 1) * _SIZE_UNIT
+            if count < 0:
+                return page
+            chunks[_FIRST_VALUE, position] = value
+            chunks[_NUM_VALUES, position] = count
+            chunks[_FIRST_BYTE, position] = byte
+            chunks[_NUM_BYTES, position] = size
+            value += count
+            byte += size
+            position += 1
+        if value != num_values[page] or byte != chunk_bytes[page]:
+            return page
+    return DONE
 
 
 @kernel
@@ -79,3 +140,4 @@ def _warm() -> None:
     none = np.empty(0, np.int64)
     parts = np.empty((1, 0), np.int64)
     split_chunks(none, none, 0, True, none, parts, parts)
+    parse_chunk_words(none, none, none, none, none, parts)

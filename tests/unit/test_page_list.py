@@ -1,0 +1,51 @@
+"""Pages that are described when they are first wanted."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from lance_core.encodings.page import Loaded, Page, PageLayout
+from lance_core.file.page_list import PageList
+
+FIRST_ROWS = np.array([0, 3, 7], np.int64)
+
+
+def page_at(position: int) -> Page:
+    first, stop = FIRST_ROWS[position : position + 2].tolist()
+    return Page(first, stop - first, (), cast("PageLayout", None), Loaded())
+
+
+def test_a_page_is_described_when_it_is_first_wanted_and_then_kept() -> None:
+    asked: list[int] = []
+
+    def describe(position: int) -> Page:
+        asked.append(position)
+        return page_at(position)
+
+    pages = PageList(FIRST_ROWS, describe)
+    assert asked == []
+    assert pages[1] is pages[1]
+    assert asked == [1]
+    assert [page.first_row for page in pages] == [0, 3]
+    assert asked == [1, 0]
+
+
+def test_rows_are_known_without_describing_a_page() -> None:
+    pages = PageList(FIRST_ROWS, page_at)
+    assert (len(pages), pages.num_rows, pages.num_described) == (2, 7, 0)
+
+
+def test_the_page_that_was_ready_first_is_the_page_for_all() -> None:
+    pages: PageList
+
+    def describe_while_another_does(position: int) -> Page:
+        if position not in meanwhile:
+            meanwhile[position] = page_at(position)
+            meanwhile[position] = pages[position]
+        return page_at(position)
+
+    meanwhile: dict[int, Page] = {}
+    pages = PageList(FIRST_ROWS, describe_while_another_does)
+    assert pages[0] is meanwhile[0]
