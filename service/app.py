@@ -28,6 +28,7 @@ from service.api.services import Services
 from service.catalog.catalog import Catalog
 from service.catalog.listing import Listing
 from service.settings import load_settings
+from service.start_up import load_kernels_for_good
 from service.telemetry.json_logging import configure_logging
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def create_app_from_environment() -> FastAPI:
     """Return the application of a server process."""
     settings = load_settings()
     configure_logging(settings.log_level)
-    return create_app(settings)
+    return create_app(settings, load_kernels=load_kernels_for_good)
 
 
 def _direct_routes() -> list[DirectRoute]:
