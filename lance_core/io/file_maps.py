@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from contextvars import ContextVar
 from dataclasses import dataclass
 from stat import S_ISREG
 
@@ -24,7 +25,7 @@ from lance_core.io.local_files import os_error_to_store_error, os_errors_transla
 from lance_core.io.paths import check_path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _FileMap:
     """One mapped file; the mapping lives as long as any view of it."""
 
@@ -33,6 +34,25 @@ class _FileMap:
     inode: int
     size: int
     view: memoryview
+
+
+_checked: ContextVar[set[_FileMap] | None] = ContextVar("lance_core_checked_maps", default=None)
+
+
+class checked_once:  # noqa: N801 - used like the functions of contextlib
+    """Look at each file at its first use in this block only.
+
+    For short blocks: a file that shrinks after its first use goes unseen until the block ends, as
+    it would while a kernel reads it.
+    """
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _checked.set(set())
+
+    def __exit__(self, *_: object) -> None:
+        _checked.reset(self._token)
 
 
 class FileMaps:
@@ -61,12 +81,17 @@ class FileMaps:
         found = self._maps.get(path)
         if found is None:
             return self._map(path)
+        checked = _checked.get()
+        if checked is not None and found in checked:
+            return found.view
         try:
             now = os.stat(found.location)  # noqa: PTH116 - a Path costs more than the call
         except OSError as error:
             raise os_error_to_store_error(found.location, error) from error
         if now.st_size == found.size and now.st_ino == found.inode and now.st_dev == found.device:
             self._keep(path, found)
+            if checked is not None:
+                checked.add(found)
             return found.view
         if now.st_size < found.size and now.st_ino == found.inode and now.st_dev == found.device:
             raise CorruptFileError(

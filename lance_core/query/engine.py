@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import TypeMismatchError
+from lance_core.io.file_maps import checked_once
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
@@ -116,7 +117,10 @@ class QueryEngine:
         with metered() as meter:
             if isinstance(request, ScanQuery):
                 return self._run_scan(request, meter, started, resident_only=resident_only)
-            return self._run_vector(request, deadline, meter, started, resident_only=resident_only)
+            if not resident_only:
+                return self._run_vector(request, deadline, meter, started, resident_only=False)
+            with checked_once():  # such a run is short
+                return self._run_vector(request, deadline, meter, started, resident_only=True)
 
     def plan(self, request: Request) -> Plan:
         """Return what `run` would do; reads segment headers that are not in memory."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from lance_core.errors import InvalidRequestError
 from service.api.not_yet import require_no_later_feature
@@ -13,7 +14,30 @@ from service.api.not_yet import require_no_later_feature
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.types import Receive
+
 M = TypeVar("M", bound=BaseModel)
+
+
+async def read_body(receive: Receive) -> bytes:
+    """Return the whole body; nearly always it comes as one message.
+
+    Raises
+    ------
+    ClientDisconnect
+        The caller went away before its body was complete.
+    """
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        return whole
+    parts: list[bytes] = []
+    while message["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+    raise ClientDisconnect
 
 
 def load_object(body: bytes) -> dict[str, object]:

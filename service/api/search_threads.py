@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class _Job(Generic[T]):
@@ -39,14 +39,14 @@ class _Job(Generic[T]):
         try:
             value = self.call()
         except BaseException as error:  # it belongs to the waiting request
-            self._on_loop(partial(self._fail, error))
+            self._on_loop(self._fail, error)
         else:
-            self._on_loop(partial(self._succeed, value))
+            self._on_loop(self._succeed, value)
 
-    def _on_loop(self, settle: Callable[[], None]) -> None:
+    def _on_loop(self, settle: Callable[[V], None], outcome: V) -> None:
         """Settle the future on its loop; a loop that was closed has nobody who waits."""
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(settle)
+            self.loop.call_soon_threadsafe(settle, outcome)
 
     def _succeed(self, value: T) -> None:
         if not self.future.cancelled():

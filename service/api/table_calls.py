@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from service.api.bodies import check, load_object
+from service.api.bodies import check, load_object, read_body
 from service.api.demands import freshness_of
 from service.api.exchange import exchange_of
 from service.api.identifiers import (
@@ -70,7 +70,7 @@ class Call:
             () if raw_id is None else parse_parts(raw_id, delimiter),
             () if prefix is None else tuple(part for part in prefix.split("/") if part != ""),
             parameters,
-            await request.body(),
+            await read_body(request.receive),
         )
 
     @property

@@ -15,6 +15,7 @@ from lance_core.errors import (
     ObjectNotFoundError,
     StoreError,
 )
+from lance_core.io.file_maps import checked_once
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.metering import metered
 from lance_core.io.scheduler import RangeScheduler
@@ -38,6 +39,21 @@ def test_a_file_that_shrank_is_corrupt_and_stays_so(store: MappedStore, tmp_path
         store.map("a")
     with pytest.raises(CorruptFileError):
         RangeScheduler(store).read("a", [(0, 10)])
+
+
+def test_a_block_that_checks_once_sees_a_file_that_shrank_before_it(
+    store: MappedStore, tmp_path: Path
+) -> None:
+    store.put("a", bytes(10_000))
+    store.map("a")
+    with checked_once():
+        store.map("a")
+        os.truncate(tmp_path / "a", 100)
+        assert len(store.get_range("a", 0, 10)) == 10
+    with checked_once():
+        for _ in range(2):
+            with pytest.raises(CorruptFileError):
+                store.map("a")
 
 
 def test_a_file_replaced_under_its_name_is_mapped_anew(store: MappedStore, tmp_path: Path) -> None:
