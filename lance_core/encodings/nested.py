@@ -132,8 +132,11 @@ def _lists_at_level(layers: Layers) -> NDArray[np.int64]:
 
 
 def leaf_array(pages: Sequence[PageData], kind: pa.DataType, place: Place) -> pa.Array:
-    """Build a column that is neither list nor struct."""
-    if any(len(page.layers.layers) != 1 for page in pages):
+    """Build a column that is neither list nor struct.
+
+    It may be one part of a struct, read by itself: a row whose struct is null is null then.
+    """
+    if any(page.layers.num_lists > 0 for page in pages):
         raise place.corrupt("the layers of a page do not fit the type of its column")
     return _leaf(pages, [PageLevels(page) for page in pages], kind, place)
 
