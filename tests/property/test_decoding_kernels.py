@@ -22,7 +22,7 @@ from lance_core.kernels.gather import (
     select_values,
 )
 from lance_core.kernels.memory import address_of
-from lance_core.kernels.mini_block import split_chunks
+from lance_core.kernels.mini_block import parse_chunk_words, split_chunks
 from lance_core.kernels.rle import repeat_runs
 
 if TYPE_CHECKING:
@@ -300,3 +300,57 @@ def test_zipped_entries_are_taken_apart(
 def test_a_zipped_entry_that_is_cut_off_is_found(missing: int) -> None:
     entry = b"\x00" + (7).to_bytes(4, "little") + b"seven b"
     assert unzipped((b"\x01" + entry)[:-missing], 4)[0] == 0
+
+
+def chunks_of_words(
+    words: list[tuple[int, int]], num_values: int, chunk_bytes: int
+) -> list[tuple[int, int, int, int]] | None:
+    """Return first value, values, first byte, bytes of chunks given as (log2 of values, units)."""
+    counts = [1 << log for log, _ in words[:-1]]
+    if len(words) > 0:
+        counts.append(num_values - sum(counts))
+    sizes = [units * 8 for _, units in words]
+    if min(counts, default=0) < 0 or sum(counts) != num_values or sum(sizes) != chunk_bytes:
+        return None
+    starts = [sum(counts[:i]) for i in range(len(words))]
+    first_bytes = [sum(sizes[:i]) for i in range(len(words))]
+    return list(zip(starts, counts, first_bytes, sizes, strict=True))
+
+
+chunk_words = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 1 << 12)), max_size=5)
+
+
+@given(
+    pages=st.lists(
+        st.tuples(
+            chunk_words, st.sampled_from([2, 4]), st.integers(-2, 9), st.sampled_from([0, 8])
+        ),
+        max_size=5,
+    )
+)
+def test_chunk_words_are_running_sums_or_name_the_page_that_does_not_add_up(
+    pages: list[tuple[list[tuple[int, int]], int, int, int]],
+) -> None:
+    buffers, num_values, chunk_bytes, expected = [], [], [], []
+    for words, width, rest, excess in pages:
+        coded = np.array([(units - 1) << 4 | log for log, units in words], f"<u{width}")
+        buffers.append(coded.tobytes())
+        num_values.append(max(0, sum(1 << log for log, _ in words[:-1]) + rest))
+        chunk_bytes.append(sum(units * 8 for _, units in words) + excess)
+        expected.append(chunks_of_words(words, num_values[-1], chunk_bytes[-1]))
+    blocks = blocks_of(buffers)
+    widths = np.array([width for _, width, _, _ in pages], np.int64)
+    out = np.empty((4, int((blocks.sizes // widths).sum())), np.int64)
+    bad = parse_chunk_words(
+        blocks.addresses,
+        blocks.sizes // widths,
+        widths,
+        np.array(num_values, np.int64),
+        np.array(chunk_bytes, np.int64),
+        out,
+    )
+    if None in expected:
+        assert bad == expected.index(None)
+    else:
+        assert bad == DONE
+        assert out.T.tolist() == [list(chunk) for page in expected for chunk in page or []]
