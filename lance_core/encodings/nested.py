@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.encodings.arrow_arrays import to_arrow, validity_bitmap
 from lance_core.encodings.values import AllNull, with_validity
@@ -67,6 +68,15 @@ class PageLevels:
             if layer.null_level is None:
                 valid = np.ones(len(slots), np.bool_)
         self._levels_passed += layer.num_levels
+        return valid
+
+    def rest(self, place: Place) -> NDArray[np.bool_]:
+        """Peel all layers that are left and return which slots are valid in each of them."""
+        if self._lists_passed < self._layers.num_lists:
+            raise place.unsupported("a part of a list, read by itself")
+        valid = self.item_layer()
+        while self.num_left > 0:
+            valid &= self.item_layer()
         return valid
 
     def list_layer(self, place: Place) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -136,9 +146,20 @@ def leaf_array(pages: Sequence[PageData], kind: pa.DataType, place: Place) -> pa
 
     It may be one part of a struct, read by itself: a row whose struct is null is null then.
     """
-    if any(page.layers.num_lists > 0 for page in pages):
+    if any(page.layers.layers[0].is_list for page in pages):
         raise place.corrupt("the layers of a page do not fit the type of its column")
-    return _leaf(pages, [PageLevels(page) for page in pages], kind, place)
+    levels = [PageLevels(page) for page in pages]
+    return _within_structs(_leaf(pages, levels, kind, place), levels, place)
+
+
+def _within_structs(array: pa.Array, levels: Sequence[PageLevels], place: Place) -> pa.Array:
+    """Make rows null whose struct is null, for a part of a struct that is read by itself."""
+    if all(level.num_left == 0 for level in levels):
+        return array
+    valid = np.concatenate([level.rest(place) for level in levels])
+    if len(valid) != len(array):
+        raise place.corrupt("a struct and its parts have different numbers of rows")
+    return array if bool(valid.all()) else pc.if_else(pa.array(valid), array, None)
 
 
 def _leaf(
@@ -186,9 +207,10 @@ def nested_array(
     levels = {leaf: [PageLevels(page) for page in pages] for leaf, pages in leaves.items()}
     depth = _depths(field)
     for leaf, of_pages in levels.items():
-        if any(level.num_left != depth[leaf] for level in of_pages):
+        if any(level.num_left < depth[leaf] for level in of_pages):
             raise place.corrupt("the layers of a page do not fit the type of its column")
-    return _Builder(leaves, levels, place).build(field)[0]
+    array, below = _Builder(leaves, levels, place).build(field)
+    return _within_structs(array, below[0], place)
 
 
 def _depths(field: LanceField) -> dict[FieldId, int]:

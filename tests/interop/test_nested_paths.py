@@ -1,0 +1,69 @@
+"""Parts of structs, named by a path, read as pylance reads them: nulls of every level count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+PATHS = ["deep.inner.emb", "deep.inner.n", "deep.inner", "deep.l", "deep.t", "flat.all_valid"]
+NUM_ROWS = 60
+
+
+@pytest.fixture(params=["2.1", "2.2"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    vectors = np.random.default_rng(0).standard_normal((NUM_ROWS, 8)).astype(np.float32)
+    emb = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
+    numbers = pa.array([None if i % 7 == 0 else i for i in range(NUM_ROWS)])
+    inner = pa.StructArray.from_arrays(
+        [emb, numbers], ["emb", "n"], mask=pa.array(np.arange(NUM_ROWS) % 4 == 0)
+    )
+    lists = pa.array([None if i % 6 == 0 else [i] * (i % 3) for i in range(NUM_ROWS)])
+    texts = pa.array([f"t{i}" for i in range(NUM_ROWS)])
+    deep = pa.StructArray.from_arrays(
+        [inner, lists, texts], ["inner", "l", "t"], mask=pa.array(np.arange(NUM_ROWS) % 5 == 0)
+    )
+    flat = pa.StructArray.from_arrays([pa.array(range(NUM_ROWS))], ["all_valid"])
+    table = pa.table({"id": range(NUM_ROWS), "deep": deep, "flat": flat})
+    folder = tmp_path / "t.lance"
+    lance.write_dataset(table, str(folder), data_storage_version=request.param)
+    return folder
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_part_of_a_struct_reads_as_in_pylance(root: Path, path: str):
+    ours = lance_core.open_dataset(str(root))
+    theirs = lance.dataset(str(root)).to_table(columns=[path])[path].to_pylist()
+    assert ours.scan([path]).read_all()[path].to_pylist() == theirs
+    rows = [59, 0, 12, 31, 5]
+    assert ours.take(rows, [path])[path].to_pylist() == [theirs[row] for row in rows]
+
+
+def test_a_vector_inside_a_struct_with_nulls_is_searched(root: Path):
+    query = np.ones(8, np.float32)
+    ours = lance_core.open_dataset(str(root)).search(
+        query, 100, column="deep.inner.emb", columns=["id"]
+    )
+    theirs = lance.dataset(str(root)).to_table(
+        nearest={"column": "deep.inner.emb", "q": query, "k": 100}, columns=["id", "_distance"]
+    )
+    assert ours["id"].to_pylist() == theirs["id"].to_pylist()
+
+
+def test_a_part_of_a_list_is_refused_by_name(tmp_path: Path):
+    table = pa.table({"l": pa.array([[1, 2], None, []])})
+    lance.write_dataset(table, str(tmp_path / "t.lance"))
+    dataset = lance_core.open_dataset(str(tmp_path / "t.lance"))
+    with pytest.raises(UnsupportedFeatureError, match=r"'item'.*part of a list"):
+        dataset.scan(["l.item"]).read_all()
