@@ -140,7 +140,15 @@ def test_random_queries_find_the_same_rows_at_the_same_distances(table: Table):
         asked: dict[str, Any] = {"k": int(table.generator.choice([1, 3, 10, 50, 400]))}
         if table.case.delta or table.generator.random() < 0.5:
             asked["nprobes"] = int(table.generator.integers(1, table.case.num_partitions + 3))
-        check(table, table.query(), tolerance=1e-5, **asked)
+        query = table.query()
+        try:
+            check(table, query, tolerance=1e-5, **asked)
+        except AssertionError:
+            # With uncovered rows the k candidates of the index are ranked by true vectors, so which
+            # of several candidates that tie at the last place is kept shows in the answer.
+            ties = has_tie_at_candidate(table, query, asked["k"], asked.get("nprobes"))
+            if table.case.appended == 0 or not ties:
+                raise
 
 
 def test_an_exact_search_finds_the_same_rows_at_the_same_distances(table: Table):
@@ -187,13 +195,16 @@ def test_refined_queries_find_what_pylance_finds(table: Table):
             check(table, query, tolerance=1e-6, k=10, nprobes=5, refine_factor=8)
         except AssertionError:
             differing += 1
-            assert has_tie_at_the_last_candidate(table, query)
+            assert has_tie_at_candidate(table, query, 80, 5)
     assert differing <= 2
 
 
-def has_tie_at_the_last_candidate(table: Table, query: NDArray[np.float32]) -> bool:
-    found = table.ours.search(query, 81, columns=["id"], nprobes=5, fast_search=True)
-    last = found["_distance"].to_numpy()[79:81]
+def has_tie_at_candidate(
+    table: Table, query: NDArray[np.float32], count: int, nprobes: int | None
+) -> bool:
+    """Tell whether the candidates at places ``count`` and ``count + 1`` of the index tie."""
+    found = table.ours.search(query, count + 1, columns=["id"], nprobes=nprobes, fast_search=True)
+    last = found["_distance"].to_numpy()[count - 1 : count + 1]
     return len(last) == 2 and abs(last[1] - last[0]) <= 1e-5 * max(1, abs(last[0]))
 
 
