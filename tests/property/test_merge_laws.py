@@ -53,9 +53,7 @@ def test_nothing_merged_is_nothing():
     st.lists(st.sampled_from([0.0, -0.0, 1.0, float("inf"), float("nan")]), max_size=600),
     st.randoms(use_true_random=False),
 )
-def test_many_ties_are_ranked_by_row_address(
-    distances, shuffle
-):
+def test_many_ties_are_ranked_by_row_address(distances, shuffle):
     addresses = list(range(len(distances)))
     shuffle.shuffle(addresses)
     found = rank(np.array(distances, np.float32), np.array(addresses, np.uint64))
