@@ -1,6 +1,17 @@
 """An independent implementation of the Lance table format, file format and indices."""
 
 from lance_core.dataset import Dataset, open_dataset
+from lance_core.errors import LanceError
+from lance_core.query.query_result import QueryResult
+from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.query.session import Session
 
-__all__ = ["Dataset", "Session", "open_dataset"]
+__all__ = [
+    "Dataset",
+    "LanceError",
+    "QueryResult",
+    "ScanQuery",
+    "Session",
+    "VectorQuery",
+    "open_dataset",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import fspath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,14 +23,15 @@ from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from lance_core.query.query_result import QueryResult
 
 
 def open_dataset(
-    uri: str,
+    uri: str | PathLike[str],
     version: int | None = None,
     *,
     session: Session | None = None,
@@ -58,7 +60,8 @@ def open_dataset(
         The manifest contradicts the format.
     """
     session = Session() if session is None else session
-    return Dataset(session, open_snapshot(session.scheduler(uri, storage_options), version))
+    scheduler = session.scheduler(_as_uri(uri), storage_options)
+    return Dataset(session, open_snapshot(scheduler, version))
 
 
 class Dataset:
@@ -172,7 +175,7 @@ class Dataset:
             vectors=np.atleast_2d(vectors),
             k=k,
             column=column,
-            columns=None if columns is None else tuple(columns),
+            columns=_names(columns),
             metric=metric,
             min_probes=nprobes if minimum_nprobes is None else minimum_nprobes,
             max_probes=nprobes if maximum_nprobes is None else maximum_nprobes,
@@ -196,7 +199,7 @@ class Dataset:
         with_row_id: bool = False,
     ) -> pa.RecordBatchReader:
         """Stream rows in table order; memory is bounded by a batch."""
-        request = ScanQuery(None if columns is None else tuple(columns), limit, offset, with_row_id)
+        request = ScanQuery(_names(columns), limit, offset, with_row_id)
         return pa.RecordBatchReader.from_batches(
             self._engine.scan_schema(request), self._engine.scan(request)
         )
@@ -211,13 +214,13 @@ class Dataset:
         columns
             Columns of the answer; None = all.
         """
-        ranks = np.asarray(indices, np.int64)
+        ranks = _as_ranks(indices)
         files, snapshot = self.session.files, self.snapshot
         return take_rows(
             files,
             snapshot,
             addresses_of_ranks(files, snapshot, ranks),
-            resolve_projection(snapshot.schema, columns),
+            resolve_projection(snapshot.schema, _names(columns)),
         )
 
     def run(
@@ -239,10 +242,40 @@ class Dataset:
         return analyze_text(self.run(request, deadline))
 
 
+def _as_uri(uri: str | PathLike[str]) -> str:
+    try:
+        place: str | bytes = fspath(uri)
+    except TypeError:
+        place = b""
+    if isinstance(place, bytes):
+        raise InvalidRequestError(f"uri is {uri!r}; give a path or a URI such as s3://...")
+    return place
+
+
+def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
+    return None if columns is None else tuple(columns)
+
+
+def _as_ranks(indices: ArrayLike) -> NDArray[np.int64]:
+    try:
+        ranks = np.asarray(indices)
+    except ValueError as error:
+        raise InvalidRequestError(f"indices are no list of row numbers: {error}") from error
+    if ranks.ndim == 1 and ranks.size == 0:
+        return np.empty(0, np.int64)
+    if ranks.ndim != 1 or ranks.dtype.kind not in "iu":
+        raise InvalidRequestError(
+            f"indices have type {ranks.dtype} and shape {ranks.shape}; give a list of row numbers"
+        )
+    return ranks.astype(np.int64)
+
+
 def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     try:
         vectors = np.asarray(vector, np.float32)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidRequestError(f"the query vector is no array of numbers: {error}") from error
     if vectors.ndim not in {1, 2}:
         raise InvalidRequestError(

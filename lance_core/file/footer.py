@@ -83,7 +83,7 @@ def _version(path: str, numbers: tuple[int, int]) -> FileVersion:
     if numbers < _FIRST_2_0:
         raise UnsupportedFeatureError(
             f"{path} is a legacy Lance file ({major}.{minor}), which is not supported; "
-            "rewrite it with a Lance release up to 0.34"
+            'write the table anew with data_storage_version="2.2"'
         )
     if numbers == _UNSTABLE:
         raise UnsupportedFeatureError(

@@ -245,7 +245,10 @@ class QueryEngine:
         if found is None:
             column = self._column_search(request, resident_only=resident_only)
             shape = answer_shape(
-                self._snapshot.schema, request.columns, with_row_id=request.with_row_id
+                self._snapshot.schema,
+                request.columns,
+                with_row_id=request.with_row_id,
+                batched=request.batched,
             )
             taker = RowTaker(self._session.files, self._snapshot, shape.stored)
             found = _PreparedQuery(column, shape, taker, self._plan_vector(request, column, shape))

@@ -62,14 +62,30 @@ class AnswerShape:
 
 
 def answer_shape(
-    schema: LanceSchema, columns: Sequence[str] | None, *, with_row_id: bool
+    schema: LanceSchema, columns: Sequence[str] | None, *, with_row_id: bool, batched: bool
 ) -> AnswerShape:
     """Resolve the columns of a vector answer.
 
     They are the columns asked for, ``_distance`` behind them unless it was asked for itself, then
-    ``_rowid`` if wanted and not asked for (rest-api page, section 5.5).
+    ``_rowid`` if wanted and not asked for (rest-api page, section 5.5). ``query_index`` of a batch
+    comes first in any case.
+
+    Raises
+    ------
+    UnknownColumnError
+        The table has no such column.
+    InvalidRequestError
+        A column is named twice, or a column of the table has a name that the answer needs.
     """
     names = list(schema.names if columns is None else columns)
+    for taken in (DISTANCE, QUERY_INDEX) if batched else (DISTANCE,):
+        if taken in names and taken in schema.names:
+            raise InvalidRequestError(
+                f'the table has a column "{taken}" of its own, which cannot stand beside the one'
+                " of the answer: name the other columns"
+            )
+    if batched and QUERY_INDEX in names:
+        names.remove(QUERY_INDEX)
     if DISTANCE not in names:
         names.append(DISTANCE)
     if with_row_id and ROW_ID not in names:

@@ -74,10 +74,11 @@ class VectorQuery:
         _check_minimum("k", self.k, 1)
         _check_minimum("refine_factor", self.refine_factor, 1)
         _check_minimum("offset", self.offset, 0)
-        for name in ("lower_bound", "upper_bound"):
-            bound: float | None = getattr(self, name)
-            if bound is not None and np.isnan(bound):
-                raise InvalidRequestError(f"{name} is NaN; give a number or leave it out")
+        _check_bound("lower_bound", self.lower_bound)
+        _check_bound("upper_bound", self.upper_bound)
+        _check_columns(self.columns)
+        if self.column is not None and not isinstance(self.column, str):
+            raise InvalidRequestError(f"column is {self.column!r}; give a name")
 
     @property
     def parameters(self) -> Hashable:
@@ -97,6 +98,7 @@ class VectorQuery:
             self.use_index,
             self.fast_search,
             self.with_row_id,
+            self.batched,
         )
 
     def _check_vectors(self) -> None:
@@ -149,10 +151,29 @@ class ScanQuery:
     with_row_id: bool = False
 
     def __post_init__(self) -> None:
+        _check_columns(self.columns)
         _check_minimum("limit", self.limit, 0)
         _check_minimum("offset", self.offset, 0)
 
 
-def _check_minimum(name: str, value: int | None, minimum: int) -> None:
-    if value is not None and value < minimum:
+def _check_columns(columns: object) -> None:
+    if columns is not None and not (
+        isinstance(columns, tuple) and all(isinstance(name, str) for name in columns)
+    ):
+        raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
+
+
+def _check_bound(name: str, bound: object) -> None:
+    if bound is None:
+        return
+    if not isinstance(bound, (int, float, np.number)) or np.isnan(bound):
+        raise InvalidRequestError(f"{name} is {bound!r}; give a number or leave it out")
+
+
+def _check_minimum(name: str, value: object, minimum: int) -> None:
+    if value is None:
+        return
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise InvalidRequestError(f"{name} is {value!r}; it must be a whole number")
+    if value < minimum:
         raise InvalidRequestError(f"{name} is {value}; it must be at least {minimum}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.scan.vector_column import vector_dimension
+from lance_core.scan.vector_column import is_searchable, vector_dimension
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -51,21 +51,20 @@ def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -
 
 
 def _only_field(schema: LanceSchema, dimension: int) -> LanceField:
-    dimensions = {
-        field.name: found
-        for field in schema.fields
-        if (found := vector_dimension(field)) is not None
-    }
-    if not dimensions:
-        raise InvalidRequestError("the table has no vector column")
-    fitting = [name for name, found in dimensions.items() if found == dimension]
+    found = [field for field in schema.fields if vector_dimension(field) is not None]
+    # Columns that can be searched decide; others only if there is nothing else.
+    found = [field for field in found if is_searchable(field)] or found
+    if not found:
+        raise InvalidRequestError("the table has no vector column (a fixed size list of numbers)")
+    fitting = [field for field in found if vector_dimension(field) == dimension]
     if len(fitting) == 1:
-        return schema.field(fitting[0])
-    columns = ", ".join(f"{name} ({found})" for name, found in dimensions.items())
+        return fitting[0]
     if fitting:
+        names = ", ".join(field.name for field in fitting)
         raise InvalidRequestError(
-            f"several vector columns have {dimension} dimensions; name one: {columns}"
+            f"several vector columns have {dimension} dimensions; name one: {names}"
         )
+    columns = ", ".join(f"{field.name} ({vector_dimension(field)})" for field in found)
     raise TypeMismatchError(
         f"no vector column has {dimension} dimensions as the query vector has; vector columns are:"
         f" {columns}"

@@ -75,6 +75,11 @@ def vector_dimension(field: LanceField) -> int | None:
     return dimension
 
 
+def is_searchable(field: LanceField) -> bool:
+    """Tell whether the elements of a vector column are of a type that search supports."""
+    return arrow_type(field).value_type in _SEARCHABLE
+
+
 def _is_numeric(value_type: pa.DataType) -> bool:
     return bool(pa.types.is_floating(value_type) or pa.types.is_integer(value_type))
 
@@ -90,7 +95,7 @@ class VectorColumn:
     ) -> None:
         column_type = arrow_type(field)
         dimension = vector_dimension(field)
-        if dimension is None or column_type.value_type not in _SEARCHABLE:
+        if dimension is None or not is_searchable(field):
             raise UnsupportedFeatureError(
                 f'column "{field.name}" has type {column_type}; vector search needs a fixed size'
                 " list of float16, float32 or float64"

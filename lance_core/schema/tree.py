@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lance_core.errors import UnknownColumnError
+from lance_core.schema.path import split_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,21 +34,23 @@ class LanceSchema:
             yield from top.walk()
 
     def field(self, path: str) -> LanceField:
-        """Return the field that ``path`` names; parts of nested columns are joined by dots.
+        """Return the field that ``path`` names (see ``split_path``).
 
-        A top-level name that contains dots itself is found first.
+        A top-level name that is written as it stands is found first, whatever it holds.
 
         Raises
         ------
         UnknownColumnError
             The schema has no such field.
+        InvalidRequestError
+            The path cannot be split.
         """
         fields = self.fields
         for top in fields:
             if top.name == path:
                 return top
         found: LanceField | None = None
-        for part in path.split("."):
+        for part in split_path(path) if path != "" else ():
             found = next((each for each in fields if each.name == part), None)
             if found is None:
                 break

@@ -104,8 +104,8 @@ class TableFiles:
         """Return how many rows of a fragment a scan returns, from the manifest if it says so."""
         if fragment.physical_rows == 0 and any(file.is_legacy for file in fragment.data_files):
             raise UnsupportedFeatureError(
-                f"fragment {fragment.id} has legacy 0.1 files and no row count; rewrite the table "
-                "with a Lance release up to 0.34"
+                f"fragment {fragment.id} has legacy 0.1 files and no row count; write the table "
+                'anew with data_storage_version="2.2"'
             )
         if fragment.deletion_file is not None and fragment.num_deleted_rows == 0:
             return fragment.physical_rows - len(self.deleted(snapshot, fragment))
@@ -161,8 +161,8 @@ def place_columns(fragment: Fragment, fields: Sequence[LanceField]) -> tuple[Pla
 def _refuse_legacy(data_file: DataFile) -> None:
     if data_file.is_legacy:
         raise UnsupportedFeatureError(
-            f"{data_file.location} is a legacy 0.1 file; rewrite the table with a Lance release "
-            "up to 0.34"
+            f"{data_file.location} is a legacy 0.1 file; write the table anew with "
+            'data_storage_version="2.2"'
         )
 
 

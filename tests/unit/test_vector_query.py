@@ -21,7 +21,7 @@ def vectors(*values: float):
         ({"min_probes": 0}, "minimum_nprobes is 0"),
         ({"min_probes": 5, "max_probes": 3}, "above maximum_nprobes 3"),
         ({"metric": "euclid"}, "l2, cosine, dot"),
-        ({"lower_bound": float("nan")}, "lower_bound is NaN"),
+        ({"lower_bound": float("nan")}, "lower_bound is nan; give a number"),
     ],
 )
 def test_a_parameter_that_cannot_work_is_refused_with_what_is_allowed(given, said):
