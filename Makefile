@@ -30,7 +30,7 @@ help: ## show this list
 setup: $(DEV) $(COMMAND) ## make .venv with everything for development, from the lock file
 
 demo: $(RUNTIME) $(COMMAND) ## serve the example dataset and show three requests; ONCE=1 exits after them
-	@$(BIN)/python examples/demo.py $(if $(ONCE),--once)
+	@$(BIN)/python examples/demo.py --port $(PORT) $(if $(ONCE),--once)
 
 test: $(DEV) $(COMMAND) ## run all tests; PYTEST_ARGS="-k words" selects some
 	$(BIN)/pytest -n 2 $(PYTEST_ARGS)

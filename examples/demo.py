@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parent
 QUERY = EXAMPLES / "query.json"
-HOST, USUAL_PORT = "127.0.0.1", 8000
+HOST = "127.0.0.1"
 READY_TIMEOUT_S = 600  # a first start compiles the kernels
 SPINNER = "|/-\\"
 
@@ -34,22 +34,23 @@ def main() -> None:
     """Serve and show."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--once", action="store_true", help="exit after the examples")
-    once = parser.parse_args().once
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on, if it is free")
+    arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with us
     try:
-        with serving(find_port()) as (server, url):
+        with serving(find_port(arguments.port)) as (server, url):
             show_examples(url)
             show_commands(url)
-            if not once:
+            if not arguments.once:
                 print("\nServing until Ctrl-C.", flush=True)
                 server.wait()
     except KeyboardInterrupt:
         print("\nStopped.")
 
 
-def find_port() -> int:
-    """Return the usual port, or a free one when something listens there already."""
-    for port in (USUAL_PORT, 0):
+def find_port(wanted: int) -> int:
+    """Return the port wanted, or a free one when something listens there already."""
+    for port in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
