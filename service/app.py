@@ -26,7 +26,6 @@ from service.api.routes import later, listings, operations, plans, queries, tabl
 from service.api.search_threads import Lane
 from service.api.services import Services
 from service.catalog.catalog import Catalog
-from service.catalog.listing import Listing
 from service.settings import load_settings
 from service.start_up import load_kernels_for_good
 from service.telemetry.json_logging import configure_logging
@@ -104,10 +103,10 @@ def _direct_routes() -> list[DirectRoute]:
 
 def _make_services(settings: Settings, open_dataset: OpenDataset) -> Services:
     waiting = settings.max_queued_requests
-    listing = Listing(open_store(settings.root, settings.storage_options))
+    store = open_store(settings.root, settings.storage_options)
     return Services(
         settings,
-        Catalog(settings, listing, open_dataset),
+        Catalog(settings, store, open_dataset),
         search=Lane("search", num_threads=settings.search_threads, max_waiting=waiting),
         io=Lane("io", num_threads=settings.io_threads, max_waiting=waiting),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _MAX_MAPS = 4096
 """Mappings kept per store; the kernel allows a process about 65,000."""
+_LEADS_NOWHERE = frozenset(
+    (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES)
+)
+"""What the kernel says of names and links at whose end is nothing that could be read."""
 
 
 class MappedStore:
@@ -30,7 +35,8 @@ class MappedStore:
 
     A slice costs nothing, so nothing is coalesced. Paths cannot leave the folder by ``..``;
     symbolic links are followed, they are the operator's decision, but listings do not descend
-    into linked folders, which may form a circle.
+    into linked folders, which may form a circle. Listings leave out what leads nowhere (links to
+    themselves, to nothing, or to what may not be read) and names that are not UTF-8.
 
     Parameters
     ----------
@@ -71,18 +77,22 @@ class MappedStore:
             folder = folders.pop()
             for entry in self._entries(folder):
                 path = _join(folder, entry.name)
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(path)
-                else:
-                    found += _files_of(path, entry)
+                with os_errors_translated(path):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+                    else:
+                        found += _files_of(path, entry)
         return iter(sorted(found, key=lambda meta: meta.path))
 
     def list_folder(self, prefix: str) -> tuple[list[str], list[ObjectMeta]]:
         """Return the names of the folders and the files directly inside ``prefix``, ordered."""
         folder = check_folder(prefix)
         entries = sorted(self._entries(folder), key=lambda entry: entry.name)
-        names = [entry.name for entry in entries if entry.is_dir()]
-        files = [meta for entry in entries for meta in _files_of(_join(folder, entry.name), entry)]
+        with os_errors_translated(str(self._root / folder)):
+            names = [entry.name for entry in entries if _is_folder(entry)]
+            files = [
+                meta for entry in entries for meta in _files_of(_join(folder, entry.name), entry)
+            ]
         return names, files
 
     def put(self, path: str, data: bytes) -> None:
@@ -105,21 +115,48 @@ class MappedStore:
         return self._root / check_path(path)
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return what lies in ``folder``; a folder that vanished, like one never made, is empty."""
+        """Return what lies in ``folder``; one that vanished or cannot exist is empty."""
         place = self._root / folder
         with os_errors_translated(str(place)):
             try:
                 with os.scandir(place) as entries:
-                    return [entry for entry in entries if not is_temporary(entry.name)]
-            except (FileNotFoundError, NotADirectoryError):
+                    return [entry for entry in entries if _is_object_name(entry.name)]
+            except OSError as error:
+                if error.errno not in _LEADS_NOWHERE or error.errno == errno.EACCES:
+                    raise
                 return []
 
 
+def _is_object_name(name: str) -> bool:
+    """Tell names of objects from those of writes under way and from bytes that are no text."""
+    if is_temporary(name):
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno not in _LEADS_NOWHERE:
+            raise
+        return False
+
+
 def _files_of(path: str, entry: os.DirEntry[str]) -> list[ObjectMeta]:
-    """Describe a file; nothing for anything else, and for one that vanished since it was listed."""
+    """Describe a file; nothing for anything else, and for one that vanished since it was listed.
+
+    (The staging file of a writer that has committed meanwhile, for one.)
+    """
     try:
         return [meta_of(path, entry.stat())] if entry.is_file() else []
-    except FileNotFoundError:  # the staging file of a writer that has committed meanwhile
+    except OSError as error:
+        if error.errno not in _LEADS_NOWHERE:
+            raise
         return []
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from service.catalog.confinement import Confinement, absolute_root
 from service.catalog.datasets import OpenDataset, OpenDatasets
+from service.catalog.listing import Listing
 
 if TYPE_CHECKING:
     from lance_core.dataset import Dataset
+    from lance_core.io.store import ObjectStore
     from service.catalog.freshness import Freshness
-    from service.catalog.listing import Listing
     from service.catalog.names import TableName
     from service.settings import Settings
 
@@ -21,10 +22,10 @@ _MAX_VERSION = 2**64 - 1
 class Catalog:
     """The datasets below one root."""
 
-    def __init__(self, settings: Settings, listing: Listing, open_dataset: OpenDataset) -> None:
-        self.listing = listing
+    def __init__(self, settings: Settings, store: ObjectStore, open_dataset: OpenDataset) -> None:
         self._root = absolute_root(settings.root)
         self._confinement = Confinement(settings.root, settings.allowed_roots)
+        self.listing = Listing(store, self._root, self._confinement)
         self._datasets = OpenDatasets(
             open_dataset,
             max_open=settings.max_open_datasets,

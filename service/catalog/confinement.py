@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,15 +32,30 @@ class Confinement:
 
     def __init__(self, root: str, allowed_roots: Sequence[str]) -> None:
         places = [local_path(uri) for uri in (root, *allowed_roots)]
-        self._roots = [place.resolve() for place in places if place is not None]
+        self._roots = [os.path.realpath(place) for place in places if place is not None]
 
     def check(self, uri: str) -> None:
         """Raise ``PermissionDeniedError`` when a local place leads out of the roots."""
+        if not self.admits(uri):
+            raise PermissionDeniedError(
+                "the name leads outside the served roots (through a symbolic link)"
+            )
+
+    def admits(self, uri: str) -> bool:
+        """Say whether a place lies inside the roots; remote stores have nothing that leads out."""
         place = local_path(uri)
         if place is None:
-            return
-        real = place.resolve()
-        if not any(real.is_relative_to(root) for root in self._roots):
-            raise PermissionDeniedError(
-                "the table lies outside the served roots (a symbolic link leads there)"
-            )
+            return True
+        # Path.resolve would fail for links that lead to themselves.
+        real = Path(os.path.realpath(place))
+        return any(real.is_relative_to(root) for root in self._roots)
+
+    def is_link(self, uri: str) -> bool:
+        """Say whether the last part of a place is a symbolic link."""
+        place = local_path(uri)
+        return place is not None and place.is_symlink()
+
+    def real_place(self, uri: str) -> str:
+        """Return the one name of a place that has several."""
+        place = local_path(uri)
+        return uri if place is None else os.path.realpath(place)

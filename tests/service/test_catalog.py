@@ -201,8 +201,12 @@ def root(tmp_path: Path) -> Any:
     return tmp_path
 
 
+def listing_of(root: Path) -> Any:
+    return Listing(open_store(str(root)), str(root), Confinement(str(root), []))
+
+
 def test_a_listing_tells_tables_from_namespaces(root: Path) -> None:
-    listing = Listing(open_store(str(root)))
+    listing = listing_of(root)
     assert listing.tables(Namespace()) == ["t1"]
     assert sorted(listing.namespaces(Namespace())) == ["a", "empty"]
     assert listing.tables(Namespace(("a",))) == ["t2"]
@@ -214,7 +218,7 @@ def test_a_listing_tells_tables_from_namespaces(root: Path) -> None:
 @pytest.mark.parametrize("parts", [("nope",), ("a", "nope"), ("t1.lance",), (".hidden",)])
 def test_namespaces_that_do_not_exist(root: Path, parts: Any) -> None:
     with pytest.raises(NamespaceNotFoundError):
-        Listing(open_store(str(root))).require(Namespace(parts))
+        listing_of(root).require(Namespace(parts))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".", "a\\b", "x\0y"])
