@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.mapped_rows import map_rows
 from lance_core.ids import FragmentId
+from lance_core.kernels.memory import address_of
 from lance_core.kernels.row_addresses import largest_of_one_fragment, pointers_to_rows
 from lance_core.row_address import OFFSET_BITS, fragment_of
 from lance_core.schema.arrow import arrow_type
@@ -179,23 +181,23 @@ class VectorColumn:
         if not stored or not self._is_float32:
             return None
         reader = stored[0].reader
-        column = stored[0].targets[0].columns[self.field.id]
-        pages = reader.fixed_width_pages(column)
-        mapping = self._snapshot.scheduler.store.map(reader.path)
-        if pages is None or mapping is None:
+        rows = map_rows(
+            reader,
+            stored[0].targets[0].columns[self.field.id],
+            self._snapshot.scheduler.store,
+            row_bytes=self.row_bytes,
+            alignment=_FLOAT32_BYTES,
+        )
+        if rows is None:
             return None
-        base = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-        addresses = np.array([base + page.offset for page in pages], np.int64)
-        if (addresses % _FLOAT32_BYTES != 0).any():
-            return None
-        num_rows = np.array([page.num_rows for page in pages], np.int64)
+        num_rows = rows.num_rows
         self._check_rows(fragment, reader.path, int(num_rows.sum()))
         return VectorRuns(
-            addresses=addresses,
-            first_offsets=np.array([page.first_row for page in pages], np.int64),
+            addresses=rows.addresses,
+            first_offsets=rows.first_rows[:-1],
             num_rows=num_rows,
             is_valid=None,
-            owners=(mapping,),
+            owners=(rows.mapping,),
             mapped_path=reader.path,
             nbytes=3 * num_rows.nbytes,
         )
@@ -203,7 +205,7 @@ class VectorColumn:
     def _decode(self, fragment: Fragment) -> VectorRuns:
         vectors, is_valid = self._read(fragment)
         return VectorRuns(
-            addresses=np.array([vectors.__array_interface__["data"][0]], np.int64),
+            addresses=np.array([address_of(vectors)], np.int64),
             first_offsets=np.zeros(1, np.int64),
             num_rows=np.array([len(vectors)], np.int64),
             is_valid=is_valid,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from lance_core.file.mapped_rows import MappedRows
     from lance_core.index.ordinals import OrdinalSpace
-    from lance_core.index.vector.mapped_vectors import MappedVectors
     from lance_core.index.vector.segment import VectorSegment
 
 T = TypeVar("T", bound=np.generic)
@@ -55,7 +55,7 @@ def load_blocks(
     segment: VectorSegment,
     space: OrdinalSpace,
     partitions: Sequence[int],
-    mapped: MappedVectors | None = None,
+    mapped: MappedRows | None = None,
 ) -> list[PartitionBlock]:
     """Read partitions in one batch and make a block of each.
 
@@ -90,7 +90,7 @@ def load_blocks(
     return [blocks[p] for p in partitions]
 
 
-def _addresses(mapped: MappedVectors, bounds: dict[int, tuple[int, int]]) -> dict[int, int]:
+def _addresses(mapped: MappedRows, bounds: dict[int, tuple[int, int]]) -> dict[int, int]:
     found = {p: mapped.address(start, end) for p, (start, end) in bounds.items()}
     return {p: address for p, address in found.items() if address is not None}
 
@@ -171,9 +171,7 @@ def _code_columns(segment: VectorSegment, rows: NDArray[np.generic]) -> NDArray[
     return np.array(rows.T, np.uint8, order="C")
 
 
-def _mapped_block(
-    ordinals: NDArray[np.uint32], mapped: MappedVectors, address: int
-) -> PartitionBlock:
+def _mapped_block(ordinals: NDArray[np.uint32], mapped: MappedRows, address: int) -> PartitionBlock:
     own = ordinals.copy()
     row = (address, address_of(own), len(own))
     return PartitionBlock(own, mapped.mapping, row, own.nbytes)

@@ -12,7 +12,6 @@ import numpy as np
 from lance_core.errors import InvalidRequestError
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.blocks import PartitionBlock, load_blocks
-from lance_core.index.vector.mapped_vectors import map_vectors
 from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
 from lance_core.kernels.ivf_flat import search_flat
@@ -108,11 +107,7 @@ class BoundSegment:
         self._store = scheduler.store
         self._cache = cache
         self._key = ("partition", store_key, segment.uuid, space.key)
-        self._mapped = (
-            map_vectors(segment.storage, segment.dimension, scheduler.store)
-            if segment.pq is None
-            else None
-        )
+        self._mapped = segment.mapped_vectors(scheduler.store)
         self._lock = threading.Lock()
         self._blocks: list[Callable[[], PartitionBlock | None]]
         self._blocks = [_absent] * segment.num_partitions

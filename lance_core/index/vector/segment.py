@@ -14,6 +14,7 @@ from lance_core.errors import (
     UnknownColumnError,
     UnsupportedFeatureError,
 )
+from lance_core.file.mapped_rows import map_rows
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.header import (
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.file.mapped_rows import MappedRows
     from lance_core.file.reader import ColumnTarget
     from lance_core.index.vector.header import Declaration, PqParameters
     from lance_core.index.vector.metric import Metric
     from lance_core.io.scheduler import RangeScheduler
+    from lance_core.io.store import ObjectStore
     from lance_core.table.index_metadata import IndexFile
 
 _MODEL_FILE = "index.idx"
@@ -45,6 +48,7 @@ _STORAGE_FILE = "auxiliary.idx"
 _ROW_ID_COLUMN = "_rowid"
 _FLAT_COLUMN = "flat"
 _PQ_COLUMN = "__pq_code"
+_FLOAT_BYTES = 4
 _FLOATS = (pa.float16(), pa.float32(), pa.float64())
 
 
@@ -162,6 +166,20 @@ class VectorSegment:
         arrays = (self.centroids, self.offsets, self.lengths)
         codebook_bytes = 0 if self.pq is None else self.pq.codebook.nbytes
         return sum(int(a.nbytes) for a in arrays) + codebook_bytes + self.storage.reader.nbytes
+
+    def mapped_vectors(self, store: ObjectStore) -> MappedRows | None:
+        """Map the vectors, None where they are not raw aligned float32 in a local file."""
+        storage = self.storage
+        if self.pq is not None or storage.value_type != pa.float32():
+            return None
+        column = storage.payload.columns[storage.payload.field.id]
+        return map_rows(
+            storage.reader,
+            column,
+            store,
+            row_bytes=self.dimension * _FLOAT_BYTES,
+            alignment=_FLOAT_BYTES,
+        )
 
     def row_range(self, partition: int) -> tuple[int, int]:
         """Return the rows ``[start, end)`` of a partition in the storage."""

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_core.index.vector.mapped_vectors import MappedVectors
+from lance_core.file.mapped_rows import MappedRows
 
-PAGES = MappedVectors(
+PAGES = MappedRows(
     mapping=memoryview(b""),
     first_rows=np.array([0, 10, 25]),
     addresses=np.array([1_000, 5_000]),
