@@ -235,7 +235,7 @@ class QueryEngine:
             cache_hits=meter.cache_hits,
             cache_misses=meter.cache_misses,
             stop_reason=stop_reason,
-            elapsed_ms=(time.perf_counter() - started) * 1000,
+            elapsed_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
     def _prepared_query(self, request: VectorQuery, *, resident_only: bool) -> _PreparedQuery:
