@@ -163,5 +163,5 @@ class FakeStore:
             raise DatasetNotFoundError(f"no dataset at {uri}")
         wanted = max(versions) if version is None else version
         if wanted not in versions:
-            raise VersionNotFoundError(f"{uri} has no version {wanted}")
+            raise VersionNotFoundError(f"there is no version {wanted}")
         return versions[wanted]

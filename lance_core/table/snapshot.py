@@ -101,7 +101,7 @@ def open_snapshot(scheduler: RangeScheduler, version: int | None = None) -> Snap
         manifest = read_manifest(scheduler, location.meta)
     except ObjectNotFoundError as error:
         raise VersionNotFoundError(
-            f"version {location.version} of {scheduler.store.uri} was removed while it was opened"
+            f"version {location.version} was removed while it was opened"
         ) from error
     if manifest.version != location.version:
         raise CorruptFileError(

@@ -83,7 +83,7 @@ def find_manifest(store: ObjectStore, version: int | None = None) -> ManifestLoc
             return location
     if version is None:
         raise DatasetNotFoundError(f"no dataset at {store.uri}: only detached versions")
-    raise VersionNotFoundError(f"{store.uri} has no version {version}; {_describe(history)}")
+    raise VersionNotFoundError(f"there is no version {version}; {_describe(history)}")
 
 
 def latest_version(store: ObjectStore) -> int:
@@ -100,6 +100,6 @@ def _parse(objects: Iterable[ObjectMeta]) -> Iterable[ManifestLocation]:
 
 def _describe(history: list[ManifestLocation]) -> str:
     if not history:
-        return "all its versions are detached"
+        return "all versions are detached"
     oldest, newest = history[0].version, history[-1].version
-    return f"it has {len(history)} versions from {oldest} to {newest}"
+    return f"there are {len(history)}, from {oldest} to {newest}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 B = TypeVar("B", bound=IdBody)
 P = TypeVar("P", bound=Parameters)
+T = TypeVar("T")
 
 _DATABASE_PREFIX = b"x-lancedb-database-prefix"
 _PINS = ("branch", "tag")
@@ -99,11 +100,16 @@ class Call:
         """Return the query parameters as a model."""
         return check(model, self.parameters)
 
-    def open(self, pin: VersionedBody) -> Dataset:
-        """Return the dataset of the table at the version that a body asks for."""
-        dataset = self.services.catalog.open(self.table, pin.version, freshness_of(self.exchange))
-        self.exchange.record.version = dataset.version
-        return dataset
+    def run(self, pin: VersionedBody, work: Callable[[Dataset], T]) -> T:
+        """Return what ``work`` makes of the table at the version that a body asks for."""
+
+        def noted(dataset: Dataset) -> T:
+            self.exchange.record.version = dataset.version
+            return work(dataset)
+
+        return self.services.catalog.run(
+            self.table, pin.version, freshness_of(self.exchange), noted
+        )
 
 
 async def on_io_lane(request: Request, answer: Callable[[Call], Response]) -> Response:

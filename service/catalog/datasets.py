@@ -77,12 +77,20 @@ class OpenDatasets:
         slot = self._slot(uri, version)
         with slot.lock:
             held = self._usable(slot, _demand(version, demand), asked)
-            if held is not None:
-                return held
-            # Another request may have looked while this one waited for the lock.
-            if slot.held is not None and slot.held[1].monotonic_s > asked.monotonic_s:
-                return slot.held[0]
-            return self._look(slot, uri, version)
+            return self._look_after(asked, slot, uri, version) if held is None else held
+
+    def reopen(self, uri: str, version: int | None) -> Dataset:
+        """Return the dataset that the store shows now, whatever is held; errors as ``open``."""
+        asked = self._now()
+        slot = self._slot(uri, version)
+        with slot.lock:
+            return self._look_after(asked, slot, uri, version)
+
+    def _look_after(self, asked: Look, slot: _Slot, uri: str, version: int | None) -> Dataset:
+        # Another request may have looked while this one waited for the lock.
+        if slot.held is not None and slot.held[1].monotonic_s > asked.monotonic_s:
+            return slot.held[0]
+        return self._look(slot, uri, version)
 
     def _look(self, slot: _Slot, uri: str, version: int | None) -> Dataset:
         look = self._now()

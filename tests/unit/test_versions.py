@@ -33,7 +33,7 @@ def test_a_version_is_found_by_its_number() -> None:
 
 
 def test_a_cleaned_version_is_not_found_and_the_message_says_what_exists() -> None:
-    with pytest.raises(VersionNotFoundError, match="no version 2; it has 2 versions from 1 to 3"):
+    with pytest.raises(VersionNotFoundError, match="no version 2; there are 2, from 1 to 3"):
         find_manifest(store_with(1, 3), 2)
 
 
@@ -77,5 +77,5 @@ def test_a_dataset_of_detached_versions_only_has_no_latest() -> None:
     store = store_with(DETACHED, scheme=NamingScheme.DETACHED)
     with pytest.raises(DatasetNotFoundError, match="only detached"):
         find_manifest(store)
-    with pytest.raises(VersionNotFoundError, match="all its versions are detached"):
+    with pytest.raises(VersionNotFoundError, match="all versions are detached"):
         find_manifest(store, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
@@ -53,7 +54,10 @@ async def count_rows(request: Request) -> Response:
 
 def _describe(call: Call) -> Response:
     body = call.body(DescribeBody)
-    dataset = call.open(body)
+    return call.run(body, partial(_description, call, body))
+
+
+def _description(call: Call, body: DescribeBody, dataset: Dataset) -> Response:
     table = call.table
     location = call.services.catalog.location(table)
     is_detailed = _is_detailed(call, body)
@@ -96,10 +100,11 @@ def _stats(dataset: Dataset) -> dict[str, int]:
 
 
 def _exists(call: Call) -> Response:
-    call.open(call.body(VersionedBody))
-    return Response()
+    return call.run(call.body(VersionedBody), lambda _: Response())
 
 
 def _count(call: Call) -> Response:
-    dataset = call.open(call.body(VersionedBody))
-    return json_answer(dataset.count_rows(), version=dataset.version)
+    return call.run(
+        call.body(VersionedBody),
+        lambda dataset: json_answer(dataset.count_rows(), version=dataset.version),
+    )

@@ -33,7 +33,7 @@ async def list_versions(request: Request) -> Response:
 def _list(call: Call) -> Response:
     body = call.body(VersionedBody)
     wanted = call.query_parameters(VersionPageParameters)
-    versions = call.open(body).versions()
+    versions = call.run(body, lambda dataset: dataset.versions())
     if wanted.descending:
         versions = versions[::-1]
     page, token = _page(versions, wanted)
