@@ -59,13 +59,25 @@ class TypeMismatchError(InvalidRequestError):
 
 
 class LimitExceededError(InvalidRequestError):
-    """A configured limit is smaller than what the request asks for."""
+    """A configured limit is smaller than what the request asks for.
 
-    def __init__(self, limit: str, allowed: int, given: int) -> None:
+    Parameters
+    ----------
+    limit
+        Name of the setting.
+    allowed
+        Its value.
+    given
+        The request's value.
+    asked
+        What the request calls that value.
+    """
+
+    def __init__(self, limit: str, allowed: int, given: int, *, asked: str) -> None:
         self.limit = limit
         self.allowed = allowed
         self.given = given
-        super().__init__(f"{limit} is {given}, the limit is {allowed} (setting {limit})")
+        super().__init__(f"{asked} is {given}, the limit is {allowed} (setting {limit})")
 
 
 class NotFoundError(LanceError):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive
 
 LIMIT_NAME = "max_body_bytes"
+_ASKED = "the number of bytes in the body"
 _LINGER_S = 5.0
 
 
@@ -20,7 +21,7 @@ def require_small_body(headers: Mapping[bytes, bytes], limit: int) -> None:
     """Refuse a body by its announced length, before a byte of it is read."""
     announced = headers.get(b"content-length")
     if announced is not None and int(announced) > limit:
-        raise BodyTooLargeError(LIMIT_NAME, limit, int(announced))
+        raise BodyTooLargeError(LIMIT_NAME, limit, int(announced), asked=_ASKED)
 
 
 class BoundedBody:
@@ -37,7 +38,7 @@ class BoundedBody:
         if message["type"] == "http.request":
             self._num_bytes += len(message.get("body", b""))
             if self._num_bytes > self._limit:
-                raise BodyTooLargeError(LIMIT_NAME, self._limit, self._num_bytes)
+                raise BodyTooLargeError(LIMIT_NAME, self._limit, self._num_bytes, asked=_ASKED)
         return message
 
 

@@ -103,7 +103,7 @@ def _vector_k(k: int | None, max_k: int) -> int | None:
     if k >= UNLIMITED_K:
         return None
     if k > max_k:
-        raise LimitExceededError("max_k", max_k, k)
+        raise LimitExceededError("max_k", max_k, k, asked="k")
     return k
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import ScanQuery
+from service.api.batch_limit import may_be_too_large, require_small_batch
 from service.api.demands import freshness_of, timeout_s
 from service.api.identifiers import require_same
 from service.api.negotiation import choose_encoding
@@ -17,7 +19,7 @@ from service.api.residency import run_if_resident
 from service.api.scan_batches import ScanBatches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lance_core.dataset import Dataset
     from lance_core.query.query_result import QueryResult
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from service.api.table_calls import Call
     from service.catalog.freshness import Freshness
     from service.catalog.names import TableName
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +81,48 @@ def begin_query(call: Call, watch: ClientWatch) -> Answer | QueryTask:
     they may be long.
     """
     task = decode_task(call, call.members(), watch)
-    if isinstance(task.request, ScanQuery):
+    max_k = call.services.settings.max_k
+    if isinstance(task.request, ScanQuery) or may_be_too_large(task.request, max_k):
         return task
     dataset = call.services.catalog.resident(task.table, task.version, task.freshness)
     if dataset is None:
         return task
     result = run_if_resident(dataset, task.request, task.deadline)
-    return task if result is None else _answer(call, result, task.encoding)
+    return task if result is None else _answer(call, result, task)
 
 
 def finish_query(call: Call, task: QueryTask) -> Answer:
     """Answer a query, reading what it needs."""
     task.deadline.check("waiting for a thread")
-    dataset = open_for(call, task)
+    return run_task(call, task, partial(_finish, call, task))
+
+
+def run_task(call: Call, task: QueryTask, work: Callable[[Dataset], T]) -> T:
+    """Return what ``work`` makes of the dataset that a task is for; may wait for the store."""
+
+    def noted(dataset: Dataset) -> T:
+        call.exchange.record.version = dataset.version
+        require_small_batch(task.request, dataset, call.services.settings.max_k)
+        return work(dataset)
+
+    return call.services.catalog.run(task.table, task.version, task.freshness, noted)
+
+
+def _finish(call: Call, task: QueryTask, dataset: Dataset) -> Answer:
     if isinstance(task.request, ScanQuery):
         scan = ScanBatches(dataset, task.request, task.deadline, call.exchange.record)
         answer = answer_scan(scan, task.encoding)
         scan.deadline = task.stream_deadline
         return answer
-    return _answer(call, dataset.run(task.request, task.deadline), task.encoding)
+    return _answer(call, dataset.run(task.request, task.deadline), task)
 
 
-def open_for(call: Call, task: QueryTask) -> Dataset:
-    """Return the dataset that a task runs on; its version is noted for the log."""
-    dataset = call.services.catalog.open(task.table, task.version, task.freshness)
-    call.exchange.record.version = dataset.version
-    return dataset
-
-
-def _answer(call: Call, result: QueryResult, encoding: Encoding) -> Answer:
+def _answer(call: Call, result: QueryResult, task: QueryTask) -> Answer:
+    task.deadline.check("encoding the answer")
     record, stats = call.exchange.record, result.stats
     record.version = stats.version
     record.plan = stats.plan
     record.rows = result.table.num_rows
     record.bytes_read = stats.bytes_read
     record.cache_hits = stats.cache_hits
-    return answer_result(result, encoding)
+    return answer_result(result, task.encoding)

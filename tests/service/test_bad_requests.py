@@ -40,7 +40,7 @@ VECTOR = [1.0, 2.0, 3.0, 4.0]
         ({"vector": VECTOR, "k": "ten"}, "k"),
         ({"vector": VECTOR, "k": 2.5}, "k"),
         ({"vector": VECTOR, "k": True}, "k"),
-        ({"vector": VECTOR, "k": 1_000_001}, "max_k"),
+        ({"vector": VECTOR, "k": 1_000_001}, "k is 1000001, the limit is 1000000 (setting max_k)"),
         ({"k": -1}, "k"),
         ({"vector": VECTOR, "offset": -1}, "offset"),
         ({"vector": VECTOR, "columns": "id"}, "columns"),
@@ -97,6 +97,17 @@ async def test_an_unknown_version_gives_404_code_11(client: ServiceClient, versi
         answer = await client.post(f"/v1/table/t1/{action}", body, bad=version >= 2**64)
         expected = (404, 11) if version < 2**64 else (400, 13)
         assert (answer.status_code, answer.json()["code"]) == expected
+
+
+async def test_an_unknown_version_names_the_table_and_not_its_place(
+    client: ServiceClient, tmp_path: Path
+) -> None:
+    for action in ("describe", "query", "version/list"):
+        for version in (0, 99):
+            body = {"version": version, "vector": VECTOR}
+            error = (await client.post(f"/v1/table/t1/{action}", body)).json()["error"]
+            assert error.startswith(f"table 't1': there is no version {version}")
+            assert str(tmp_path) not in error
 
 
 async def test_an_unknown_namespace_gives_404_code_1(client: ServiceClient) -> None:
@@ -226,7 +237,10 @@ async def test_a_body_beyond_the_limit_gives_413_with_the_limit(
         await client.wait_until_ready()
         answer = await client.post(QUERY, b" " * 1001, bad=True)
         assert (answer.status_code, answer.json()["code"]) == (413, 13)
-        assert "max_body_bytes is 1001, the limit is 1000" in answer.json()["error"]
+        assert (
+            "bytes in the body is 1001, the limit is 1000 (setting max_body_bytes)"
+            in answer.json()["error"]
+        )
         assert (await client.post(QUERY, {"vector": VECTOR})).status_code == 200
 
 

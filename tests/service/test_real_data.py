@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import shutil
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -315,3 +316,37 @@ async def test_no_client_goes_back_in_time_while_rows_are_appended(
     for seen in await asyncio.gather(*[read_on() for _ in range(4)]):
         assert seen == sorted(seen)
     await appending
+
+
+async def test_after_compaction_and_cleanup_queries_go_on_with_the_new_version(
+    client: ServiceClient, root: Path
+) -> None:
+    before = (await client.post("/v1/table/t1/describe")).json()["version"]
+    dataset = lance.dataset(root / "t1.lance")
+    dataset.optimize.compact_files()
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    for path in ("t1.lance/data", "t1.lance/_deletions"):
+        assert (root / path).is_dir()
+    bodies = [{"k": 3}, {"vector": VECTOR}, {"vector": VECTOR, "bypass_vector_index": True}]
+    for body in bodies:
+        pinned = await client.post(QUERY, {**body, "version": before})
+        assert (pinned.status_code, pinned.json()["code"]) == (404, 11)
+        answer = await client.post(QUERY, body)
+        assert answer.status_code == 200
+        assert int(answer.headers["x-lancedb-version"]) > before
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+async def test_a_dataset_made_anew_in_its_place_answers_at_once(
+    client: ServiceClient, root: Path, is_warm: Any
+) -> None:
+    bodies = [{"k": 3}, {"vector": VECTOR}]
+    for body in bodies if is_warm else [{"k": 0}]:
+        assert (await client.post(QUERY, body)).status_code == 200
+    shutil.rmtree(root / "t1.lance")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(VECTORS[:50].ravel()), DIMENSION)
+    lance.write_dataset(pa.table({"id": range(50), "vec": vectors}), root / "t1.lance")
+    for body in bodies:
+        answer = await client.post(QUERY, body, headers=JSON)
+        assert answer.status_code == 200
+        assert answer.json()["version"] == 1

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 NonNegative = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+
+_UINT64_BOUND = 2**64
+
+
+def _cap(value: object) -> object:
+    """Return 2^64 - 1 for larger numbers; JSON integers beyond 64 bits arrive as floats."""
+    if isinstance(value, float) and value >= _UINT64_BOUND:
+        return _UINT64_BOUND - 1
+    return value
+
+
+AnyCount = Annotated[NonNegative, BeforeValidator(_cap)]
+"""A number of rows, however large."""
 
 
 class Body(BaseModel):
@@ -79,11 +92,11 @@ class QueryOptions(VersionedBody):
     vector_column: str | None = Field(
         None, description="Absent: the only vector column of that dimension."
     )
-    k: NonNegative | None = Field(
+    k: AnyCount | None = Field(
         None,
         description="Rows wanted; 2^62 and more: no limit. Absent, or 0 with a vector: 10.",
     )
-    offset: NonNegative | None = Field(None, description="Rows to skip after ranking.")
+    offset: AnyCount | None = Field(None, description="Rows to skip after ranking.")
     columns: list[str] | None = Field(None, description="Columns of the answer; absent = all.")
     with_row_id: bool | None = Field(None, description="Add the column `_rowid`.")
     distance_type: str | None = Field(

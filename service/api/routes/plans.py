@@ -16,7 +16,7 @@ from service.api.identifiers import require_same
 from service.api.json_answers import json_answer
 from service.api.models.requests import ExplainBody, ExplainOptions, QueryBody
 from service.api.not_yet import require_no_later_feature
-from service.api.query_tasks import decode_task, open_for
+from service.api.query_tasks import decode_task, run_task
 from service.api.table_calls import Call
 
 if TYPE_CHECKING:
@@ -58,8 +58,11 @@ def _explain(call: Call, watch: ClientWatch) -> Response:
     members = call.members()
     task = decode_task(call, _wrapped_query(members), watch)
     require_same(call.parts, check(ExplainOptions, members).id)
-    dataset = open_for(call, task)
-    return json_answer(dataset.explain(task.request), version=dataset.version)
+    return run_task(
+        call,
+        task,
+        lambda dataset: json_answer(dataset.explain(task.request), version=dataset.version),
+    )
 
 
 def _wrapped_query(members: Mapping[str, object]) -> Mapping[str, object]:
@@ -72,5 +75,10 @@ def _wrapped_query(members: Mapping[str, object]) -> Mapping[str, object]:
 
 def _analyze(call: Call, watch: ClientWatch) -> Response:
     task = decode_task(call, call.members(), watch)
-    dataset = open_for(call, task)
-    return json_answer(dataset.analyze(task.request, task.deadline), version=dataset.version)
+    return run_task(
+        call,
+        task,
+        lambda dataset: json_answer(
+            dataset.analyze(task.request, task.deadline), version=dataset.version
+        ),
+    )
