@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -18,13 +19,24 @@ import pyarrow.compute as pc
 Converter = Callable[[pa.Array], Sequence[object]]
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+_DAY_S = 24 * 60 * 60
+_YEARS_S = (-719_162 * _DAY_S, 2_932_897 * _DAY_S)
+"""The first moments of the years 1 and 10000, in seconds since 1970."""
+_UNIT_S = {
+    "s": Fraction(1),
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+}
 
 
 def encode_rows(batch: pa.RecordBatch | pa.Table) -> bytes:
     """Return the rows as JSON objects separated by commas, without brackets around them.
 
     Numbers have the shortest text that reads back to the same value of their width; NaN and
-    infinities become null.
+    infinities become null. Dates and timestamps beyond the years 1 to 9999, and times that are no
+    time of a day, have no text that clients could read: the stored integer, in the column's unit,
+    stands in their place.
     """
     names = batch.schema.names
     columns = [_values(_whole(column)) for column in batch.columns]
@@ -74,17 +86,55 @@ def _half(value: float) -> float:
     return float(str(np.float16(value)))
 
 
-def _text(array: pa.Array) -> Sequence[object]:
-    values: list[object] = array.cast(pa.string()).to_pylist()
-    return values
+def _dates(array: pa.Array) -> Sequence[object]:
+    unit_s = Fraction(_DAY_S) if pa.types.is_date32(array.type) else _UNIT_S["ms"]
+    return _text_or_integers(array, _text(array), _YEARS_S, unit_s)
+
+
+def _times(array: pa.Array) -> Sequence[object]:
+    return _text_or_integers(array, _text(array), (0, _DAY_S), _UNIT_S[array.type.unit])
 
 
 def _timestamps(array: pa.Array) -> Sequence[object]:
     suffix = "" if array.type.tz is None else "Z"
     in_utc = array.cast(pa.timestamp(array.type.unit))
+    texts = [None if text is None else text.replace(" ", "T", 1) + suffix for text in _text(in_utc)]
+    return _text_or_integers(array, texts, _YEARS_S, _UNIT_S[array.type.unit])
+
+
+def _text(array: pa.Array) -> list[str | None]:
+    values: list[str | None] = array.cast(pa.string()).to_pylist()
+    return values
+
+
+def _text_or_integers(
+    array: pa.Array,
+    texts: Sequence[str | None],
+    bounds_s: tuple[int, int],
+    unit_s: Fraction,
+) -> Sequence[object]:
+    """Return the texts, with the stored integers in place of those out of bounds.
+
+    Parameters
+    ----------
+    array
+        Dates, times or timestamps.
+    texts
+        Their texts.
+    bounds_s
+        Where the texts begin and end to be readable, in seconds; the end is outside.
+    unit_s
+        Length of one unit of ``array``, in seconds.
+    """
+    bits = pa.int32() if array.type.bit_width == pa.int32().bit_width else pa.int64()
+    stored = array.cast(bits)
+    begin, end = (int(bound / unit_s) for bound in bounds_s)
+    span = pc.min_max(stored).as_py()
+    if span["min"] is None or (begin <= span["min"] and span["max"] < end):
+        return texts
     return [
-        None if text is None else text.replace(" ", "T", 1) + suffix
-        for text in in_utc.cast(pa.string()).to_pylist()
+        text if value is None or begin <= value < end else value
+        for text, value in zip(texts, stored.to_pylist(), strict=True)
     ]
 
 
@@ -162,10 +212,6 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_day_or_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_time(kind))
-
-
 def _is_extension(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType)
 
@@ -174,7 +220,8 @@ _CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Converter], ...] = (
     (pa.types.is_floating, _floats),
     (pa.types.is_fixed_size_list, _fixed_size_lists),
     (_is_binary, _binaries),
-    (_is_day_or_time, _text),
+    (pa.types.is_date, _dates),
+    (pa.types.is_time, _times),
     (pa.types.is_timestamp, _timestamps),
     (pa.types.is_decimal, _decimals),
     (pa.types.is_duration, _durations),

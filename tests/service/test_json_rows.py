@@ -72,6 +72,70 @@ def test_each_type_has_its_json_form_also_in_a_slice(array: pa.Array, expected: 
     assert rows_of(padded.slice(len(array), len(array))) == expected
 
 
+DAYS = [-719_163, -719_162, None, 2_932_896, 2_932_897, 10**9, -(2**31)]
+DAY_TEXTS = [-719_163, "0001-01-01", None, "9999-12-31", 2_932_897, 10**9, -(2**31)]
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (pa.array(DAYS, pa.int32()).cast(pa.date32()), DAY_TEXTS),
+        (
+            pa.array([2**62, 86_400_000, -(2**63)], pa.int64()).cast(pa.date64(), safe=False),
+            None,
+        ),
+        (
+            pa.array([-1, 0, 86_399, 86_400, None]).cast(pa.int32()).cast(pa.time32("s")),
+            [-1, "00:00:00", "23:59:59", 86_400, None],
+        ),
+        (pa.array([-1, 86_400 * 10**9]).cast(pa.time64("ns")), [-1, 86_400 * 10**9]),
+        (
+            pa.array(
+                [253_402_300_800, 253_402_300_799, -62_135_596_801, -62_135_596_800, 2**62]
+            ).cast(pa.timestamp("s", "UTC")),
+            [
+                253_402_300_800,
+                "9999-12-31T23:59:59Z",
+                -62_135_596_801,
+                "0001-01-01T00:00:00Z",
+                2**62,
+            ],
+        ),
+        (
+            pa.array([-(2**63), 2**63 - 1, 0]).cast(pa.timestamp("us")),
+            [-(2**63), 2**63 - 1, "1970-01-01T00:00:00.000000"],
+        ),
+        (
+            pa.array([-(2**63), 2**63 - 1]).cast(pa.timestamp("ns")),
+            ["1677-09-21T00:12:43.145224192", "2262-04-11T23:47:16.854775807"],
+        ),
+        (
+            pa.array([[10**9], None]).cast(pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+            [[10**9], None],
+        ),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else None,
+)
+def test_moments_that_have_no_text_are_stored_integers(array: pa.Array, expected: Any) -> None:
+    shown = rows_of(array)
+    assert not any("out of range" in str(value) for value in shown)
+    assert expected is None or shown == expected
+
+
+@given(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=5),
+    st.sampled_from(["s", "ms", "us", "ns"]),
+)
+def test_texts_of_timestamps_read_back_to_what_is_stored(stored: Any, unit: Any) -> None:
+    array = pa.array(stored, pa.int64()).cast(pa.timestamp(unit))
+    for shown, value in zip(rows_of(array), stored, strict=True):
+        if isinstance(shown, str):
+            back = np.datetime64(shown, unit).astype(np.int64)
+            assert (int(back), shown[4]) == (value, "-")
+        else:
+            assert shown == value
+
+
 def test_an_extension_type_is_shown_as_its_storage() -> None:
     array = pa.array(["{}"], pa.string()).cast(pa.json_())
     assert rows_of(array) == ["{}"]
