@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _BEARER = b"bearer "
-_OPEN_PATHS = frozenset({"/health", "/ready", "/openapi.json"})
+_OPEN_PATHS = frozenset({"/", "/health", "/ready", "/openapi.json"})
 
 
 class KeyCheck:

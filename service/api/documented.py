@@ -43,6 +43,7 @@ _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Rows,
     answers.Stats,
     answers.ProblemBody,
+    answers.Welcome,
     answers.Health,
     answers.Readiness,
 )

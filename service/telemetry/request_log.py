@@ -16,7 +16,10 @@ _SERVER_ERROR = 500
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What is logged of one request; filled while the request is answered."""
+    """What is logged of one request; filled while the request is answered.
+
+    ``is_expected`` says that an error would be part of the answer, no fault.
+    """
 
     request_id: str
     method: str
@@ -30,11 +33,12 @@ class RequestRecord:
     bytes_read: int | None = None
     cache_hits: int | None = None
     error: BaseException | None = None
+    is_expected: bool = False
     _started: float = field(default_factory=time.perf_counter)
 
     def write(self) -> None:
         """Write the line; server faults at ERROR, everything else at INFO."""
-        level = logging.ERROR if self._is_fault() else logging.INFO
+        level = logging.ERROR if self._is_fault() and not self.is_expected else logging.INFO
         if _LOGGER.isEnabledFor(level):
             _LOGGER.log(level, "request", extra={"fields": self._fields()})
 

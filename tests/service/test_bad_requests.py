@@ -183,7 +183,7 @@ async def test_paths_of_later_releases_give_406_in_both_slash_forms(
         assert (answer.status_code, answer.json()["code"]) == (406, 0)
 
 
-@pytest.mark.parametrize("path", ["/", "/v2/table", "/v1/table/t1/quarry", "/v1/table/t1", "/v1"])
+@pytest.mark.parametrize("path", ["/v2/table", "/v1/table/t1/quarry", "/v1/table/t1", "/v1"])
 async def test_unknown_paths_give_404_code_0(client: ServiceClient, path: str) -> None:
     answer = await client.post(path)
     assert (answer.status_code, answer.json()["code"]) == (404, 0)
@@ -191,7 +191,12 @@ async def test_unknown_paths_give_404_code_0(client: ServiceClient, path: str) -
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("GET", QUERY, "POST"), ("DELETE", "/v1/table", "GET"), ("POST", "/health", "GET")],
+    [
+        ("GET", QUERY, "POST"),
+        ("DELETE", "/v1/table", "GET"),
+        ("POST", "/health", "GET"),
+        ("POST", "/", "GET"),
+    ],
 )
 async def test_wrong_methods_give_405_code_0(
     client: ServiceClient, method: str, path: str, allowed: Any

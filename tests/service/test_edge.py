@@ -232,6 +232,28 @@ async def test_the_service_is_ready_when_kernels_are_loaded(
         assert (await client.post(QUERY, VECTOR)).status_code == 200
 
 
+async def test_polling_for_readiness_logs_no_errors(
+    tmp_path: Path, contract: Contract, store: FakeStore, lines: Lines
+) -> None:
+    loaded = threading.Event()
+    async with serving(
+        tmp_path, contract=contract, open_dataset=store, load_kernels=loaded.wait
+    ) as client:
+        for path in ("/ready", "/ready/"):
+            assert (await client.get(path)).status_code == 503
+        assert [line["level"] for line in lines() if line.get("status") == 503] == ["INFO"] * 2
+        assert (await client.post(QUERY, VECTOR)).status_code == 503
+        assert lines()[-1]["level"] == "ERROR"
+        loaded.set()
+
+
+async def test_the_root_says_where_to_read_on(locked: ServiceClient) -> None:
+    answer = await locked.get("/")
+    assert answer.status_code == 200
+    for member in ("openapi", "health", "ready"):
+        assert (await locked.http.get(answer.json()[member])).status_code == 200
+
+
 async def test_kernels_that_fail_to_load_leave_the_service_unready(
     tmp_path: Path, contract: Contract, store: FakeStore
 ) -> None:

@@ -123,7 +123,12 @@ class Rows(Answer):
 
     version: int
     columns: list[str]
-    rows: list[dict[str, object]]
+    rows: list[dict[str, object]] = Field(
+        description=(
+            "Dates, times and timestamps are text; outside the years 1 to 9999, or outside a day,"
+            " the stored integer in the column's unit."
+        )
+    )
     num_rows: int
     stats: Stats
 
@@ -137,6 +142,17 @@ class ProblemBody(Answer):
     instance: str
     title: str
     status: int
+
+
+class Welcome(Answer):
+    """Where to read on."""
+
+    service: Literal["lance-serve"]
+    version: str
+    openapi: str = Field(description="Path of the OpenAPI document.")
+    health: str = Field(description="Path that tells whether the process runs.")
+    ready: str = Field(description="Path that tells whether queries can be answered.")
+    documentation: str = Field(description="What explains the service to people.")
 
 
 class Health(Answer):
