@@ -12,6 +12,7 @@ import httpx
 import uvicorn
 
 from service.app import create_app
+from service.cli.bounded_heads import BoundedHeads
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def live_server(root: Path, **options: Any) -> Iterator[Any]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            app, loop="uvloop", http="httptools", log_config=None, access_log=False, ws="none"
+            app, loop="uvloop", http=BoundedHeads, log_config=None, access_log=False, ws="none"
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from lance_core.errors import LanceError
 from lance_core.io.open import open_store
 from service.catalog.confinement import local_path
+from service.cli.bounded_heads import BoundedHeads
 from service.settings import load_settings, to_environment
 from service.telemetry.json_logging import configure_logging
 
@@ -63,7 +64,7 @@ def serve(
         port=settings.port,
         workers=settings.workers,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHeads,
         ws="none",
         log_config=None,
         access_log=False,
