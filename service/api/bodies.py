@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
 from lance_core.errors import InvalidRequestError
+from service.api.json_spellings import as_json, as_path
 from service.api.not_yet import require_no_later_feature
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
 M = TypeVar("M", bound=BaseModel)
+
+_INT64_BOUND = 2**63
+_WHOLE = "Input should be an integer of at most 64 bits"
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -72,11 +76,11 @@ def check(model: type[M], members: Mapping[str, object]) -> M:
 
 def _first_mistake(error: ValidationError) -> str:
     mistake = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in mistake["loc"])
-    return f"{place}: {mistake['msg']}, not {_shorten(mistake['input'])}"
+    given = mistake["input"]
+    wanted = _WHOLE if _is_too_long_integer(mistake["type"], given) else mistake["msg"]
+    return f"{as_path(mistake['loc'])}: {wanted}, not {as_json(given)}"
 
 
-def _shorten(given: object) -> str:
-    text = repr(given)
-    longest = 80
-    return text if len(text) <= longest else text[:longest] + "..."
+def _is_too_long_integer(mistake: str, given: object) -> bool:
+    """Tell integers of more than 64 bits, which the JSON reader makes floats of."""
+    return mistake == "int_type" and isinstance(given, float) and abs(given) >= _INT64_BOUND

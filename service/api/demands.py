@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
+from service.api.json_spellings import as_json
 from service.catalog.freshness import Freshness
 
 if TYPE_CHECKING:
@@ -61,6 +62,6 @@ def timeout_s(exchange: Exchange, timeout_ms: int | None = None) -> float:
 def _milliseconds(header: str) -> int:
     if not header.isascii() or not header.isdigit():
         raise InvalidRequestError(
-            f"x-request-timeout-ms is {header!r}; it must be a whole number of milliseconds"
+            f"x-request-timeout-ms is {as_json(header)}; it must be a whole number of milliseconds"
         )
     return int(header)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from lance_core.errors import InvalidRequestError
+from service.api.json_spellings import as_json
 from service.catalog.names import Namespace, TableName
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[s
     try:
         text = unquote_to_bytes(raw_segment).decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequestError(f"the identifier {raw_segment!r} is not UTF-8") from error
+        raise InvalidRequestError(f"the identifier {as_json(raw_segment)} is not UTF-8") from error
     if text == delimiter:
         return ()
     parts = tuple(text.split(delimiter))
     if "" in parts:
-        raise InvalidRequestError(f"the identifier {text!r} has an empty part")
+        raise InvalidRequestError(f"the identifier {as_json(text)} has an empty part")
     return parts
 
 
@@ -67,5 +68,5 @@ def require_same(parts: Sequence[str], body_id: Sequence[str] | None) -> None:
     """Refuse a body whose ``id`` disagrees with the path."""
     if body_id is not None and tuple(body_id) != tuple(parts):
         raise InvalidRequestError(
-            f"the id in the body is {list(body_id)}, the path names {list(parts)}"
+            f"the id in the body is {as_json(list(body_id))}, the path names {as_json(list(parts))}"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import UnsupportedFeatureError
+from service.api.json_spellings import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,8 +114,8 @@ def require_no_later_feature(members: Mapping[str, object]) -> None:
     for name in LATER_MEMBERS.keys() & members.keys():
         if members[name] is not None:
             raise UnsupportedFeatureError(
-                f"{name}: {LATER_MEMBERS[name]} are not supported by this release"
+                f"{name}: this release does not support {LATER_MEMBERS[name]}"
             )
     branch = members.get("branch")
     if branch is not None and branch not in _MAIN_BRANCH:
-        raise UnsupportedFeatureError(f"branch {branch!r}: this release serves main only")
+        raise UnsupportedFeatureError(f"branch {as_json(branch)}: this release serves main only")

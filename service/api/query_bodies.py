@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_core.errors import LimitExceededError, UnsupportedFeatureError
+from lance_core.errors import InvalidRequestError, LimitExceededError, UnsupportedFeatureError
 from lance_core.query.request import ScanQuery, VectorQuery
 from service.api.bodies import check
 from service.api.models.requests import QueryOptions
@@ -109,9 +109,19 @@ def _vector_k(k: int | None, max_k: int) -> int | None:
 
 def _probes(options: QueryOptions) -> tuple[int | None, int | None]:
     """Return the smallest and the largest number of probes, None = open."""
-    least = options.nprobes if options.minimum_nprobes is None else options.minimum_nprobes
-    most = options.nprobes if options.maximum_nprobes is None else options.maximum_nprobes
-    return least, None if options.maximum_nprobes == 0 else most
+    both, least, most = options.nprobes, options.minimum_nprobes, options.maximum_nprobes
+    if both is None or (least is not None and most is not None):
+        return least, None if most == 0 else most
+    # What the caller did not name must not be what is wrong.
+    if both == 0:
+        raise InvalidRequestError("nprobes is 0; it must be at least 1")
+    if most is not None and 0 < most < both:
+        raise InvalidRequestError(f"nprobes {both} is above maximum_nprobes {most}")
+    if least is not None and least > both:
+        raise InvalidRequestError(f"minimum_nprobes {least} is above nprobes {both}")
+    if most is not None:
+        return both, None if most == 0 else most
+    return both if least is None else least, both
 
 
 def _names(options: QueryOptions) -> tuple[str, ...] | None:

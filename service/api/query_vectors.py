@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
+from service.api.json_spellings import type_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,8 +75,7 @@ def _require_numbers(values: Iterable[object]) -> None:
     """Refuse what numpy would convert without a word: text, booleans and nulls."""
     others = set(map(type, values)) - _NUMBERS
     if others:
-        names = ", ".join(sorted(kind.__name__ for kind in others))
-        raise TypeMismatchError(f"vector: must hold numbers only, not {names}")
+        raise TypeMismatchError(f"vector: must hold numbers only, not {type_names(others)}")
 
 
 def _to_array(vectors: list[list[object]]) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from service.catalog.errors import PermissionDeniedError
@@ -53,6 +54,6 @@ def _check(part: str) -> None:
     """Refuse names that could lead out of the root, however the store reads them."""
     if part in {".", ".."} or not _FORBIDDEN.isdisjoint(part):
         raise PermissionDeniedError(
-            f"the name {part!r} is not allowed: names hold no slash and no backslash, and are not"
-            ' "." or ".."'
+            f"the name {json.dumps(part)} is not allowed: names hold no slash and no backslash, and"
+            ' are not "." or ".."'
         )

@@ -52,7 +52,20 @@ VECTOR = [1.0, 2.0, 3.0, 4.0]
         ({"vector": VECTOR, "version": "three"}, "version"),
         ({"vector": VECTOR, "id": ["t2"]}, "path"),
         ({"vector": [0, 0, 0, 0], "distance_type": "cosine"}, "zero"),
-        ({"vector": VECTOR, "nprobes": 0}, "nprobes"),
+        ({"vector": VECTOR, "nprobes": 0}, "nprobes is 0; it must be at least 1"),
+        ({"vector": VECTOR, "nprobes": 0, "minimum_nprobes": 2}, "nprobes is 0;"),
+        ({"vector": VECTOR, "minimum_nprobes": 0}, "minimum_nprobes is 0;"),
+        ({"vector": VECTOR, "nprobes": 9, "maximum_nprobes": 4}, "nprobes 9 is above maximum_"),
+        ({"vector": VECTOR, "nprobes": 9, "minimum_nprobes": 10}, "minimum_nprobes 10 is above np"),
+        (b'{"refine_factor": 100000000000000000000}', "refine_factor: Input should be an integer"),
+        (b'{"version": -100000000000000000000}', "integer of at most 64 bits, not -1e+20"),
+        ({"columns": [None]}, "columns[0]: Input should be a valid string, not null"),
+        ({"columns": ["a", {"b": True}]}, 'columns[1]: Input should be a valid string, not {"b":'),
+        ({"with_row_id": "yes"}, 'with_row_id: Input should be a valid boolean, not "yes"'),
+        ({"k": [True, None]}, "k: Input should be a valid integer, not [true,null]"),
+        ({"vector": [None, 1, True]}, "vector: must hold numbers only, not booleans, null"),
+        ({"vector": [{}, 1]}, "vector: must hold numbers only, not objects"),
+        ({"id": ["t2"]}, 'the id in the body is ["t2"], the path names ["t1"]'),
     ],
     ids=repr,
 )
@@ -159,6 +172,27 @@ async def test_features_of_later_releases_give_406_and_are_never_ignored(
     for action, body in bodies.items():
         answer = await client.post(f"/v1/table/t1/{action}", body, bad=True)
         assert (answer.status_code, answer.json()["code"]) == (406, 0), action
+
+
+@pytest.mark.parametrize(
+    ("member", "error"),
+    [
+        (
+            {"full_text_query": {}},
+            "full_text_query: this release does not support full text search",
+        ),
+        ({"order_by": []}, "order_by: this release does not support ordering by a column"),
+        ({"row_id": 1}, "row_id: this release does not support searching by the vector of a row"),
+        ({"fusion": {}}, "fusion: this release does not support hybrid search"),
+        ({"filter": "a"}, "filter: this release does not support filters"),
+        ({"branch": "dev"}, 'branch "dev": this release serves main only'),
+    ],
+    ids=repr,
+)
+async def test_what_is_not_supported_is_said_in_a_sentence(
+    client: ServiceClient, member: dict[str, Any], error: str
+) -> None:
+    assert (await client.post(QUERY, member, bad=True)).json()["error"] == error
 
 
 async def test_null_members_of_later_releases_are_absent(client: ServiceClient) -> None:

@@ -15,6 +15,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from service.cli.bounded_heads import BoundedHeads
 from service.cli.main import app
 from tests.live_server import wait_until_ready
 
@@ -145,7 +146,7 @@ def test_the_server_starts_with_a_key_or_on_loopback_or_when_told_so(
     outcome = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
     assert outcome.exit_code == 0
     (given,) = started
-    assert (given["loop"], given["http"], given["workers"]) == ("uvloop", "httptools", 1)
+    assert (given["loop"], given["http"], given["workers"]) == ("uvloop", BoundedHeads, 1)
     assert given["timeout_graceful_shutdown"] == 30
     for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
         monkeypatch.delenv(name)
