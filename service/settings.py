@@ -74,7 +74,8 @@ class Settings(BaseSettings):
     )
     max_k: PositiveInt = Field(
         default=1_000_000,
-        description="Largest k of a vector query; a k of 2^62 and more means no limit.",
+        description="Largest k of a vector query, and largest vectors times k (up to the number of"
+        " rows) of a batch; for one vector, a k of 2^62 and more means no limit.",
     )
     log_level: LogLevel = Field(default="INFO", description="Lowest level that is logged.")
 

@@ -350,3 +350,14 @@ async def test_a_dataset_made_anew_in_its_place_answers_at_once(
         answer = await client.post(QUERY, body, headers=JSON)
         assert answer.status_code == 200
         assert answer.json()["version"] == 1
+
+
+@pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30])
+async def test_huge_numbers_are_answered_or_refused(client: ServiceClient, number: int) -> None:
+    vector = orjson.dumps(VECTOR)
+    for name in ("k", "offset", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor"):
+        for body in (b'{"%b": %d}', b'{"vector": %b, "%%b": %%d}' % vector):
+            answer = await client.post(QUERY, body % (name.encode(), number))
+            assert answer.status_code in {200, 400}, (name, answer.text)
+            if name == "offset":
+                assert read_arrow(answer).num_rows == 0

@@ -94,7 +94,8 @@ class QueryOptions(VersionedBody):
     )
     k: AnyCount | None = Field(
         None,
-        description="Rows wanted; 2^62 and more: no limit. Absent, or 0 with a vector: 10.",
+        description="Rows wanted, per vector; 2^62 and more: no limit. Absent, or 0 with a vector:"
+        " 10.",
     )
     offset: AnyCount | None = Field(None, description="Rows to skip after ranking.")
     columns: list[str] | None = Field(None, description="Columns of the answer; absent = all.")
