@@ -115,16 +115,16 @@ class ColumnSearch:
         addresses = candidates.row_addresses
         if len(addresses) == 0:
             return candidates
-        pointers = self.vectors.pointers(addresses)
-        owner: object = None
-        if pointers is None:
+        located = self.vectors.pointers(addresses)
+        if located is None:
             if resident_only:
                 raise NotResidentError("vectors to re-rank have to be read")
-            pointers, owner = self._taken(addresses)
+            located = self._taken(addresses)
         else:
             current_meter().bytes_read += len(addresses) * self.vectors.row_bytes
+        pointers, owner = located
         distances = score_rows(pointers, np.array(query, np.float32), Metric(metric).code)
-        del owner  # kept the vectors alive until here
+        del owner, located  # they kept the vectors alive until here
         return rank(distances, addresses)
 
     def _taken(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.int64], object]:

@@ -127,8 +127,13 @@ class VectorColumn:
         """Tell whether the vectors of these fragments are in memory or mapped."""
         return all(self._key(self._fragments[i]) in self._cache for i in fragment_ids)
 
-    def pointers(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+    def pointers(
+        self, row_addresses: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], object] | None:
         """Return the memory address of each row's vector, None when not all are mapped.
+
+        With them comes what keeps that memory mapped: another thread may map a file anew at any
+        moment, and the old mapping goes with its last owner.
 
         Parameters
         ----------
@@ -136,7 +141,7 @@ class VectorColumn:
             Shape ``(n,)``, not empty: live rows of this version.
         """
         mapped = self._mapped_runs(_fragments_of(row_addresses))
-        return None if mapped is None else mapped.pointers(row_addresses)
+        return None if mapped is None else (mapped.pointers(row_addresses), mapped)
 
     def _mapped_runs(self, wanted: Sequence[FragmentId]) -> _MappedRuns | None:
         """Return a table that holds the runs of these fragments, None when one cannot be mapped.
@@ -238,7 +243,6 @@ class _MappedRuns:
 
     def __init__(self, dimension: int, runs: dict[int, VectorRuns] | None = None) -> None:
         self.runs = {} if runs is None else runs
-        self._dimension = dimension
         self._row_bytes = dimension * _FLOAT32_BYTES
         ordered = sorted(self.runs.items())
         fragments = [np.full(len(r.addresses), f, np.uint64) for f, r in ordered]

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.index.vector.metric import Metric
+from lance_core.kernels.exact import score_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +79,26 @@ def test_threads_under_a_small_budget_agree_with_one_thread(root: Path):
     assert found == expected
     assert session.cache_stats.evictions > 0
     assert session.cache_stats.used_bytes <= 400_000
+
+
+def test_vectors_stay_mapped_while_their_addresses_are_in_use(root: Path):
+    """Another thread may map a file anew between finding addresses and reading there."""
+    dataset = lance_core.open_dataset(str(root))
+    search(dataset, 0)
+    (column,) = dataset._engine._columns.values()
+    addresses = np.array([0, 5], np.uint64)
+    located = column.vectors.pointers(addresses)
+    assert located is not None
+    pointers, owner = located
+    del located
+    query = np.ones(DIMENSION, np.float32)
+    before = score_rows(pointers, query, Metric.L2.code)
+    for path in (root / "data").iterdir():  # the same bytes under the same name: a new mapping
+        copied = path.with_suffix(".copied")
+        copied.write_bytes(path.read_bytes())
+        copied.replace(path)
+    again = column.vectors.pointers(addresses)
+    assert again is not None
+    assert (again[0] != pointers).all()
+    np.testing.assert_array_equal(score_rows(pointers, query, Metric.L2.code), before)
+    del owner  # kept the old mapping until here
