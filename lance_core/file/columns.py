@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field as attribute
 from typing import TYPE_CHECKING
 
-from lance_core.file.footer import FileVersion
+from lance_core.encodings.version import FileVersion
 from lance_core.ids import ColumnIndex
 from lance_core.schema.arrow import arrow_type
 

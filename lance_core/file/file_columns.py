@@ -12,8 +12,8 @@ from lance_core.file.columns import fields_with_columns
 from lance_core.file.pages import PageParser
 
 if TYPE_CHECKING:
+    from lance_core.encodings.version import FileVersion
     from lance_core.file.columns import ColumnTarget
-    from lance_core.file.footer import FileVersion
     from lance_core.file.metadata import FileMetadata
     from lance_core.ids import ColumnIndex
     from lance_core.schema.field import LanceField

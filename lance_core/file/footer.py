@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
+from lance_core.encodings.version import FileVersion
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -19,14 +19,6 @@ _FIRST_2_0 = (0, 3)
 _UNSTABLE = (2, 3)
 TABLE_ENTRY_BYTES = 16
 """An entry of the two offset tables: position and length."""
-
-
-class FileVersion(Enum):
-    """Version of the container and its encodings, by the release that made it stable."""
-
-    V2_0 = "2.0"
-    V2_1 = "2.1"
-    V2_2 = "2.2"
 
 
 _VERSIONS = {

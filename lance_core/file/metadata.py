@@ -9,11 +9,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.footer import TABLE_ENTRY_BYTES, FileVersion, Footer, parse_footer
+from lance_core.file.footer import TABLE_ENTRY_BYTES, Footer, parse_footer
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema.from_proto import schema_from_messages
 
 if TYPE_CHECKING:
+    from lance_core.encodings.version import FileVersion
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.schema.tree import LanceSchema
 

@@ -13,7 +13,7 @@ from lance_core.encodings.layouts import describe_layout, describe_mini_block
 from lance_core.encodings.page import Loaded, Page
 from lance_core.encodings.v2_0.describe import ArrayDescriber
 from lance_core.encodings.v2_0.page import ArrayPage
-from lance_core.file.footer import FileVersion
+from lance_core.encodings.version import FileVersion
 from lance_core.file.page_list import PageList
 from lance_core.proto import encodings20_pb2, encodings21_pb2
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.steps import ByteRanges, ReadSteps
+    from lance_core.encodings.version import FileVersion
     from lance_core.file.fixed_width import FixedWidthPage
-    from lance_core.file.footer import FileVersion
     from lance_core.file.metadata import FileMetadata
     from lance_core.ids import ColumnIndex, FieldId
     from lance_core.io.scheduler import RangeScheduler

@@ -13,7 +13,7 @@ from lance_core.encodings.nested import leaf_array, nested_array
 from lance_core.encodings.place import Place
 from lance_core.encodings.rows import disjoint, runs_of
 from lance_core.encodings.steps import together
-from lance_core.file.footer import FileVersion
+from lance_core.encodings.version import FileVersion
 from lance_core.file.nested_v2_0 import read_node
 from lance_core.io.metering import current_meter
 from lance_core.schema.arrow import arrow_type

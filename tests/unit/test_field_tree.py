@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lance_core.encodings.version import FileVersion
 from lance_core.errors import CorruptFileError, UnknownColumnError
 from lance_core.file.columns import column_indices
-from lance_core.file.footer import FileVersion
 from lance_core.ids import FieldId
 from lance_core.proto import file_pb2
 from lance_core.schema.from_proto import schema_from_messages

@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
+from lance_core.encodings.version import FileVersion
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.footer import FileVersion, parse_footer
+from lance_core.file.footer import parse_footer
 from lance_core.io.scheduler import Tail
 
 EXAMPLE = bytes.fromhex(
