@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lance_core.io.sink import ObjectSink
     from lance_core.io.store import ObjectMeta, ObjectStore
 
 
@@ -74,6 +75,10 @@ class CountingStore:
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Write to the other store unless the path is taken; writes are not counted."""
         self._store.put_if_absent(path, data)
+
+    def open_sink(self, path: str) -> ObjectSink:
+        """Write to the other store in pieces; writes are not counted."""
+        return self._store.open_sink(path)
 
     def map(self, path: str) -> memoryview | None:
         """Return None, so that every byte has to come through ``get_range``."""

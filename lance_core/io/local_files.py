@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from lance_core.io.store import ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedWriter
     from pathlib import Path
 
 _TEMPORARY_PREFIX = ".lance-serve-"
@@ -91,7 +92,7 @@ def create_file(target: Path, data: bytes) -> None:
 @contextmanager
 def _temporary_beside(target: Path, data: bytes) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    temporary = _temporary_name(target)
     try:
         with temporary.open("xb") as file:
             file.write(data)
@@ -101,6 +102,51 @@ def _temporary_beside(target: Path, data: bytes) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+class LocalUpload:
+    """A file beside the target, synced and renamed into place when it is complete.
+
+    The file is made at the first byte, so that an upload that is dropped unused leaves none.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._temporary = _temporary_name(target)
+        self._file: BufferedWriter | None = None
+
+    def write(self, piece: memoryview) -> None:
+        """Append bytes."""
+        with os_errors_translated(str(self._target)):
+            self._opened().write(piece)
+
+    def publish(self) -> None:
+        """Rename the file into place; it outlives a power cut."""
+        with os_errors_translated(str(self._target)):
+            file = self._opened()
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            self._temporary.replace(self._target)
+            _sync_folder(self._target.parent)
+
+    def discard(self) -> None:
+        """Remove the file."""
+        if self._file is not None:
+            with suppress(OSError):  # flushing the rest to a full disk fails, and no longer matters
+                self._file.close()
+            with os_errors_translated(str(self._target)):
+                self._temporary.unlink(missing_ok=True)
+
+    def _opened(self) -> BufferedWriter:
+        if self._file is None:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._temporary.open("xb")
+        return self._file
+
+
+def _temporary_name(target: Path) -> Path:
+    return target.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
 
 
 def _sync_folder(folder: Path) -> None:

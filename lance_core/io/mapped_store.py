@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lance_core.errors import ObjectNotFoundError
 from lance_core.io.file_maps import FileMaps
 from lance_core.io.local_files import (
+    LocalUpload,
     create_file,
     is_temporary,
     meta_of,
@@ -17,6 +18,7 @@ from lance_core.io.local_files import (
     replace_file,
 )
 from lance_core.io.paths import check_folder, check_path
+from lance_core.io.sink import ObjectSink
 from lance_core.io.store import ObjectMeta, check_range
 
 if TYPE_CHECKING:
@@ -106,6 +108,11 @@ class MappedStore:
         file = self._file(path)
         with os_errors_translated(str(file)):
             create_file(file, data)
+
+    def open_sink(self, path: str) -> ObjectSink:
+        """Write a file beside the target; sync it and rename it into place at the end."""
+        file = self._file(path)
+        return ObjectSink(str(file), LocalUpload(file))
 
     def map(self, path: str) -> memoryview | None:
         """Return the whole file as mapped memory."""

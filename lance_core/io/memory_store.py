@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import ObjectExistsError, ObjectNotFoundError
 from lance_core.io.paths import check_folder, check_path
+from lance_core.io.sink import ObjectSink
 from lance_core.io.store import ObjectMeta, check_range
 
 if TYPE_CHECKING:
@@ -28,6 +29,24 @@ class _StoredObject:
 
     view: memoryview
     meta: ObjectMeta
+
+
+class _MemoryUpload:
+    """Pieces of an object that the store does not know yet."""
+
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._content = bytearray()
+
+    def write(self, piece: memoryview) -> None:
+        self._content += piece
+
+    def publish(self) -> None:
+        self._store.put(self._path, bytes(self._content))
+
+    def discard(self) -> None:
+        self._content.clear()
 
 
 class MemoryStore:
@@ -91,6 +110,10 @@ class MemoryStore:
             if check_path(path) in self._objects:
                 raise ObjectExistsError(f"{self.uri}/{path} exists already")
             self._store(path, data)
+
+    def open_sink(self, path: str) -> ObjectSink:
+        """Gather the pieces; store them when they are complete."""
+        return ObjectSink(f"{self.uri}/{path}", _MemoryUpload(self, check_path(path)))
 
     def map(self, path: str) -> memoryview | None:
         """Return the stored bytes; they are memory already."""

@@ -16,7 +16,9 @@ from lance_core.io.obstore_errors import (
     means_outside_the_object,
     obstore_errors_translated,
 )
+from lance_core.io.obstore_upload import ObstoreUpload
 from lance_core.io.paths import check_folder, check_path
+from lance_core.io.sink import ObjectSink
 from lance_core.io.store import ObjectMeta, check_range
 
 if TYPE_CHECKING:
@@ -127,6 +129,11 @@ class ObStore:
         """Write an object by the store's own conditional put."""
         with obstore_errors_translated(self._location(path)):
             obs.put(self._store, check_path(path), data, mode="create")
+
+    def open_sink(self, path: str) -> ObjectSink:
+        """Upload in parts, several at a time; small objects by one put."""
+        location = self._location(check_path(path))
+        return ObjectSink(location, ObstoreUpload(self._store, path, location))
 
     def map(self, path: str) -> memoryview | None:
         """Return None: bytes of these stores have to be read."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from lance_core.io.sink import ObjectSink
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
@@ -67,6 +69,12 @@ class ObjectStore(Protocol):
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Write an object atomically, or raise ``ObjectExistsError`` and change nothing."""
+
+    def open_sink(self, path: str) -> ObjectSink:
+        """Begin an object that is written in pieces, replacing one that exists when finished.
+
+        Memory is bounded whatever the size; only stores that keep objects in memory need as much.
+        """
 
     def map(self, path: str) -> memoryview | None:
         """Return the whole object as mapped memory, or None where the store cannot map.

@@ -163,6 +163,14 @@ def test_a_passing_fault_is_tried_again_as_often_as_asked(endpoint: Endpoint) ->
     assert len(endpoint.requests) == 2
 
 
+def test_a_refused_upload_says_what_to_do(endpoint: Endpoint) -> None:
+    endpoint.status = 403
+    with endpoint.store().open_sink("t.lance/a") as sink:
+        sink.write(b"x")
+        with pytest.raises(StoreError, match=r"t\.lance/a"):
+            sink.finish()
+
+
 def test_a_store_that_nobody_serves_is_unavailable() -> None:
     with running() as server:
         store = server.store()
