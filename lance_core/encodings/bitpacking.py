@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from lance_core.encodings.compression import Compression
+from lance_core.encodings.flat import flat_message
 from lance_core.encodings.values import FixedWidth
 from lance_core.kernels.bitpacking import (
     BLOCK_ROWS,
@@ -17,6 +18,7 @@ from lance_core.kernels.bitpacking import (
     unpack_out_of_line,
     unpack_selected,
 )
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +76,11 @@ class InlineBitpacking(Compression):
             raise place.corrupt("a bit-packed block is cut off or of impossible width")
         return FixedWidth(out.view(np.uint8), self.bits, out.shape[0])
 
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        packed = pb.InlineBitpacking(uncompressed_bits_per_value=self.bits)
+        return pb.CompressiveEncoding(inline_bitpacking=packed)
+
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(Compression):
@@ -103,3 +110,10 @@ class OutOfLineBitpacking(Compression):
         # before allocating: each value takes at least its packed bits
         if bool((counts // BLOCK_ROWS * BLOCK_ROWS * self.packed_bits > blocks.sizes * 8).any()):
             raise place.corrupt("a bit-packed buffer is shorter than its values")
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        packed = pb.OutOfLineBitpacking(
+            uncompressed_bits_per_value=self.bits, values=flat_message(self.packed_bits)
+        )
+        return pb.CompressiveEncoding(out_of_line_bitpacking=packed)

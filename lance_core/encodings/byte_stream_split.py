@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from lance_core.encodings.compression import Compression
+from lance_core.encodings.flat import flat_message
 from lance_core.encodings.values import FixedWidth
 from lance_core.kernels.gather import deinterleave
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,3 +40,8 @@ class ByteStreamSplit(Compression):
         out = np.empty(int(counts.sum()) * value_bytes, np.uint8)
         deinterleave(blocks.addresses, counts, value_bytes, out)
         return FixedWidth(out, self.bits, int(counts.sum()))
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        split = pb.ByteStreamSplit(values=flat_message(self.bits))
+        return pb.CompressiveEncoding(byte_stream_split=split)

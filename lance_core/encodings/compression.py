@@ -1,4 +1,4 @@
-"""What a compressive encoding can do: decode values in one or more of three contexts.
+"""What a compressive encoding can do: decode and encode values in one or more of three contexts.
 
 The same message has another byte form in each context (file format, section 5):
 
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lance_core.errors import UnsupportedFeatureError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,6 +26,18 @@ if TYPE_CHECKING:
     from lance_core.encodings.blocks import Blocks
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Values
+    from lance_core.proto import encodings21_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkBuffer:
+    """One value buffer of many chunks: ``sizes[i]`` bytes of chunk ``i``, one after another.
+
+    ``data`` has shape ``(sum(sizes),)``; nothing is padded, and it may be memory of the values.
+    """
+
+    data: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,3 +124,48 @@ class Compression:
     def decode_zipped(self, values: Blocks, place: Place) -> Values:
         """Decode single values, one per block; a null of variable width has size 0."""
         raise place.unsupported(f"{self.name} in full-zip values")
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message that ``describe`` turns into this encoding."""
+        raise _not_written(f"{self.name}")
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Encode values as mini-block chunks.
+
+        Parameters
+        ----------
+        values
+            ``bounds[-1]`` values of the form that ``decode_chunks`` returns; what stands under
+            nulls is written as it is.
+        bounds
+            Shape ``(chunks + 1,)``; ascending from 0, where chunks begin and the last one ends.
+
+        Returns
+        -------
+        tuple[ChunkBuffer, ...]
+            ``num_buffers`` of them, in the order of the format.
+        """
+        raise _not_written(f"{self.name} in mini-block chunks")
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Encode buffers of their own: values ``[bounds[i], bounds[i + 1])`` in block ``i``."""
+        raise _not_written(f"{self.name} in a block")
+
+    def encode_block(self, values: Values) -> NDArray[np.uint8]:
+        """Encode all values as one block."""
+        return self.encode_blocks(values, np.array([0, values.num_values], np.int64)).data
+
+    def encode_zipped(self, values: Values) -> Values:
+        """Encode single values.
+
+        Returns
+        -------
+        Values
+            ``FixedWidth`` or ``Variable``: what a full-zip page stores of each value, without the
+            length that it puts before values of variable width.
+        """
+        raise _not_written(f"{self.name} in full-zip values")
+
+
+def _not_written(what: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"values cannot be written as {what}")

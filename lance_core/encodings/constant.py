@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_core.encodings.compression import Compression
+from lance_core.proto import encodings21_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,7 @@ class AllNullElements(Compression):
     def num_buffers(self) -> int:
         """There is no data."""
         return 0
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        return pb.CompressiveEncoding(constant=pb.Constant())

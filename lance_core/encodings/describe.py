@@ -103,7 +103,10 @@ def _general(message: pb.CompressiveEncoding, place: Place) -> Compression:
     scheme = message.general.compression.scheme
     if scheme not in _CODECS:
         raise place.unsupported(f"compression scheme {scheme}")
-    return General(Codec(_CODECS[scheme]), describe(message.general.values, place))
+    level = None
+    if message.general.compression.HasField("level"):
+        level = message.general.compression.level
+    return General(Codec(_CODECS[scheme], level), describe(message.general.values, place))
 
 
 def _fixed_size_list(message: pb.CompressiveEncoding, place: Place) -> Compression:

@@ -12,6 +12,7 @@ from lance_core.encodings.compression import Compression
 from lance_core.encodings.constant import AllNullElements
 from lance_core.encodings.values import AllNull, FixedSizeLists, with_validity
 from lance_core.kernels.gather import join_bits
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +109,15 @@ class FixedSizeList(Compression):
             return FixedSizeLists(items, self.inner.dimension, num_values * elements)
         counts = np.full(num_values, elements, np.int64)
         return self.inner.decode_blocks(values, counts, place)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        lists = pb.FixedSizeList(
+            items_per_value=self.dimension,
+            values=self.inner.message(),
+            has_validity=self.has_validity,
+        )
+        return pb.CompressiveEncoding(fixed_size_list=lists)
 
     def _lists(self, items: Values, counts: NDArray[np.int64]) -> FixedSizeLists:
         return FixedSizeLists(items, self.dimension, int(counts.sum()))

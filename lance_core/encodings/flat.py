@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lance_core.encodings.compression import Compression
-from lance_core.encodings.values import BOOL_BITS, FixedWidth
+from lance_core.encodings.compression import ChunkBuffer, Compression
+from lance_core.encodings.values import BOOL_BITS, FixedWidth, fixed_width
 from lance_core.kernels.gather import join_bits, join_bytes
+from lance_core.kernels.split import split_bits
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,3 +96,33 @@ class Flat(Compression):
         data = np.empty(num_values * self.bits // 8, np.uint8)
         join_bytes(values.addresses, values.sizes, data)
         return FixedWidth(data, self.bits, num_values)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        return flat_message(self.bits)
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Lay the values of all chunks one after another."""
+        return (self.encode_blocks(values, bounds),)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Lay the values of all blocks one after another; bits begin a byte in each block."""
+        data = fixed_width(values, self.bits).data
+        counts = np.diff(bounds)
+        if self.bits != BOOL_BITS:
+            return ChunkBuffer(data, counts * (self.bits // 8))
+        sizes = (counts + 7) // 8
+        packed = np.zeros(int(sizes.sum()), np.uint8)
+        split_bits(data, bounds, packed)
+        return ChunkBuffer(packed, sizes)
+
+    def encode_zipped(self, values: Values) -> FixedWidth:
+        """Return the values as they are."""
+        if self.bits == BOOL_BITS:
+            return Compression.encode_zipped(self, values)  # type: ignore[return-value]  # raises
+        return fixed_width(values, self.bits)
+
+
+def flat_message(bits: int) -> pb.CompressiveEncoding:
+    """Return the message of flat values of ``bits``, which other encodings have inside too."""
+    return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))

@@ -13,6 +13,7 @@ from lance_core.encodings.values import Variable
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.fsst import ESCAPE, SLACK, expand, expanded_offsets
 from lance_core.kernels.memory import address_of
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _MAGIC = 0x46535354
 _CODES = 256
 _SYMBOL_BYTES = 8
+_TABLE_BYTES = 2312
+"""Messages hold room for 256 symbols and lengths, whatever their number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,13 @@ class SymbolTable:
         if int(lengths.max()) > _SYMBOL_BYTES or int(lengths[ESCAPE]) > 0:
             raise place.corrupt("an FSST symbol longer than 8 bytes")
         return cls(symbols, lengths, is_identity=header >> 24 & 0xFF == 0)
+
+    def to_bytes(self) -> bytes:
+        """Return the table as it stands in a message; codes with a symbol must come first."""
+        count = int(np.count_nonzero(self.lengths))
+        header = _MAGIC << 32 | int(not self.is_identity) << 24 | count
+        table = struct.pack("<Q", header) + self.symbols[:count].astype("<u8").tobytes()
+        return (table + self.lengths[:count].tobytes()).ljust(_TABLE_BYTES, b"\0")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +105,11 @@ class Fsst(Compression):
     def decode_zipped(self, values: Blocks, place: Place) -> Variable:
         """Decode and expand single strings."""
         return expanded(self.inner.decode_zipped(values, place), self.table, place)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        fsst = pb.Fsst(symbol_table=self.table.to_bytes(), values=self.inner.message())
+        return pb.CompressiveEncoding(fsst=fsst)
 
 
 def expanded(values: Values, table: SymbolTable, place: Place) -> Variable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_core.encodings.blocks import blocks_of
 from lance_core.encodings.compression import Compression
 from lance_core.kernels.memory import bytes_at
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Values
 
+_SCHEMES: dict[str, pb.CompressionScheme.ValueType] = {
+    "lz4_raw": pb.COMPRESSION_LZ4,
+    "zstd": pb.COMPRESSION_ZSTD,
+}
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SINGLE_SEGMENT_DICTIONARY = 0x10
 _MAX_RATIO = {"lz4_raw": 256, "zstd": 1 << 17}
@@ -30,9 +35,18 @@ _MAX_RATIO = {"lz4_raw": 256, "zstd": 1 << 17}
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One of the two schemes, with the size word that the format puts before each unit."""
+    """One of the two schemes, with the size word that the format puts before each unit.
+
+    ``level`` says how hard to compress; None is the scheme's own default.
+    Readers need not know it.
+    """
 
     name: str
+    level: int | None = field(default=None, compare=False)
+
+    def message(self) -> pb.BufferCompression:
+        """Return the message of this scheme."""
+        return pb.BufferCompression(scheme=_SCHEMES[self.name], level=self.level)
 
     def decompress(self, unit: memoryview, place: Place) -> bytes:
         """Return the bytes of one compressed unit; an empty one is empty.
@@ -105,6 +119,11 @@ class General(Compression):
     def decode_zipped(self, values: Blocks, place: Place) -> Values:
         """Decompress each value by itself."""
         return self.inner.decode_zipped(self._expand(values, place), place)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        general = pb.General(compression=self.codec.message(), values=self.inner.message())
+        return pb.CompressiveEncoding(general=general)
 
     def _expand(self, blocks: Blocks, place: Place) -> Blocks:
         spans = zip(blocks.addresses.tolist(), blocks.sizes.tolist(), strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from lance_core.encodings.compression import Compression
 from lance_core.encodings.values import FixedWidth, Packed
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,11 @@ class PackedStruct(Compression):
     def decode_zipped(self, values: Blocks, place: Place) -> Packed:
         """Decode single rows and take them apart."""
         return self.split(self.inner.decode_zipped(values, place), place)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        packed = pb.PackedStruct(bits_per_value=self.child_bits, values=self.inner.message())
+        return pb.CompressiveEncoding(packed_struct=packed)
 
     def split(self, rows: Values, place: Place) -> Packed:
         """Take rows apart into one array per child."""

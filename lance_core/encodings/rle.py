@@ -9,10 +9,12 @@ import numpy as np
 
 from lance_core.encodings.blocks import Blocks
 from lance_core.encodings.compression import Compression
+from lance_core.encodings.flat import flat_message
 from lance_core.encodings.values import FixedWidth
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
 from lance_core.kernels.gather import offset_at
 from lance_core.kernels.rle import repeat_runs
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _LENGTH_WORD = 8
 _MAX_RUN = 255
+_LENGTH_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +79,8 @@ class Rle(Compression):
         if bad != DONE:
             raise place.corrupt("the runs end before the values do")
         return FixedWidth(out.view(np.uint8), self.bits, out.shape[0])
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        rle = pb.Rle(values=flat_message(self.bits), run_lengths=flat_message(_LENGTH_BITS))
+        return pb.CompressiveEncoding(rle=rle)

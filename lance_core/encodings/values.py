@@ -188,6 +188,22 @@ class Packed:
 Values = FixedWidth | Variable | FixedSizeLists | Indexed | AllNull | Packed
 
 
+def fixed_width(values: Values, bits: int) -> FixedWidth:
+    """Return ``values``, which an encoder takes only as values of ``bits``."""
+    if isinstance(values, FixedWidth) and values.bits == bits:
+        return values
+    message = f"{type(values).__name__} was to be encoded as values of {bits} bits"
+    raise TypeError(message)
+
+
+def variable(values: Values) -> Variable:
+    """Return ``values``, which an encoder takes only as byte strings."""
+    if isinstance(values, Variable):
+        return values
+    message = f"{type(values).__name__} was to be encoded as byte strings"
+    raise TypeError(message)
+
+
 def with_validity(values: Values, validity: NDArray[np.bool_]) -> Values:
     """Return ``values`` with those nulls, and none other at this level."""
     if isinstance(values, AllNull) or bool(validity.all()):

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from lance_core.encodings.blocks import Blocks
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
+from lance_core.encodings.flat import flat_message
 from lance_core.encodings.rows import descends
-from lance_core.encodings.values import Variable
+from lance_core.encodings.values import Variable, variable
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.gather import find_strings, join_bytes, join_offsets, join_values
 from lance_core.kernels.memory import bytes_at
+from lance_core.kernels.split import split_strings
+from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 NARROW_BITS, WIDE_BITS = 32, 64
 
@@ -100,6 +104,40 @@ class VariableWidth(Compression):
         data = np.empty(int(offsets[-1]), np.uint8)
         join_bytes(values.addresses, values.sizes, data)
         return Variable(offsets, data)
+
+    def message(self) -> pb.CompressiveEncoding:
+        """Return the message of this encoding."""
+        return pb.CompressiveEncoding(variable=pb.Variable(offsets=flat_message(self.offset_bits)))
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Put offsets before the strings of each chunk, and fill it up to a whole offset."""
+        strings = variable(values)
+        word = np.dtype(f"<u{self.offset_bits // 8}")
+        ends = strings.offsets[bounds]
+        sizes = np.diff(ends) + (np.diff(bounds) + 1) * word.itemsize
+        sizes += -sizes % word.itemsize
+        data = np.zeros(int(sizes.sum()), np.uint8)
+        split_strings(strings.offsets, strings.data, bounds, sizes, data.view(word), data)
+        return (ChunkBuffer(data, sizes),)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Encode one block, of a dictionary."""
+        if bounds.shape != (2,):
+            return Compression.encode_blocks(self, values, bounds)
+        strings = variable(values)
+        word = np.dtype(f"<u{self.offset_bits // 8}")
+        first, last = int(strings.offsets[0]), int(strings.offsets[-1])
+        start = (2 + len(strings.offsets)) * word.itemsize
+        data = np.empty(start + last - first, np.uint8)
+        words = data[:start].view(word)
+        words[:2] = self.offset_bits, start
+        words[2:] = strings.offsets - first
+        data[start:] = strings.data[first:last]
+        return ChunkBuffer(data, np.array([len(data)], np.int64))
+
+    def encode_zipped(self, values: Values) -> Variable:
+        """Return the strings as they are."""
+        return variable(values)
 
 
 def _room(counts: NDArray[np.int64], width: int, blocks: Blocks, place: Place) -> int:

@@ -1,0 +1,111 @@
+"""Decoding undoes encoding, in every context that an encoding knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from lance_core.encodings.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_core.encodings.byte_stream_split import ByteStreamSplit
+from lance_core.encodings.constant import AllNullElements
+from lance_core.encodings.fixed_size_list import FixedSizeList
+from lance_core.encodings.flat import Flat
+from lance_core.encodings.fsst import Fsst, SymbolTable
+from lance_core.encodings.general import Codec, General
+from lance_core.encodings.packed_struct import PackedStruct
+from lance_core.encodings.rle import Rle
+from lance_core.encodings.variable import VariableWidth
+from tests.encoded_values import (
+    described,
+    fixed,
+    plain,
+    strings_of,
+    through_block,
+    through_blocks,
+    through_chunks,
+    through_zipped,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.compression import Compression
+
+ELEMENTS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+widths = st.sampled_from(list(ELEMENTS))
+strings = st.lists(st.binary(max_size=30), max_size=30)
+seeds = st.integers(0, 2**32)
+
+
+def cut(num_values: int, cuts: list[int]) -> NDArray[np.int64]:
+    """Return chunk bounds: from 0 over the cuts that lie inside to the end."""
+    inside = {each for each in cuts if 0 < each < num_values}
+    return np.array([0, *sorted(inside), num_values], np.int64)
+
+
+cuts = st.lists(st.integers(1, 3000), max_size=5)
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        Flat(1),
+        Flat(96),
+        VariableWidth(32),
+        VariableWidth(64),
+        InlineBitpacking(32),
+        OutOfLineBitpacking(16, 3),
+        Rle(64),
+        ByteStreamSplit(64),
+        General(Codec("zstd", 7), Flat(32)),
+        General(Codec("lz4_raw"), ByteStreamSplit(32)),
+        FixedSizeList(3, FixedSizeList(4, Flat(16), has_validity=True), has_validity=False),
+        FixedSizeList(3, AllNullElements(), has_validity=True),
+        PackedStruct((8, 64), Flat(72)),
+    ],
+)
+def test_a_message_describes_the_encoding_that_wrote_it(
+    encoding: Compression,
+) -> None:
+    assert described(encoding) == encoding
+
+
+def test_a_message_keeps_the_symbols_of_fsst() -> None:
+    symbols = np.zeros(256, np.uint64)
+    lengths = np.zeros(256, np.uint8)
+    symbols[:2] = ord("a"), int.from_bytes(b"the ", "little")
+    lengths[:2] = 1, 4
+    table = SymbolTable(symbols, lengths, is_identity=False)
+    read = described(Fsst(table, VariableWidth(32)))
+    np.testing.assert_array_equal(read.table.symbols, symbols)
+    np.testing.assert_array_equal(read.table.lengths, lengths)
+    assert not read.table.is_identity
+
+
+@given(booleans=st.lists(st.booleans(), max_size=40), cuts=st.lists(st.integers(1, 40)))
+def test_bits_survive_chunks(booleans: list[bool], cuts: list[int]) -> None:
+    values = fixed(np.array(booleans, np.bool_))
+    bounds = cut(len(booleans), cuts)
+    assert plain(through_chunks(Flat(1), values, bounds)) == plain(values)
+
+
+@given(data=st.binary(max_size=60), cuts=st.lists(st.integers(1, 40)))
+def test_flat_values_survive_every_context(data: bytes, cuts: list[int]) -> None:
+    values = fixed(np.frombuffer(data[: len(data) // 3 * 3], "V3"))
+    bounds = cut(values.num_values, cuts)
+    assert plain(through_chunks(Flat(24), values, bounds)) == plain(values)
+    assert plain(through_blocks(Flat(24), values, bounds)) == plain(values)
+    assert plain(through_zipped(Flat(24), values)) == plain(values)
+
+
+@given(items=strings, cuts=st.lists(st.integers(1, 30)), bits=st.sampled_from([32, 64]))
+def test_strings_survive_every_context(items: list[bytes], cuts: list[int], bits: int) -> None:
+    values = strings_of([b"before", *items]).slice(1, len(items) + 1)
+    bounds = cut(len(items), cuts)
+    encoding = VariableWidth(bits)
+    assert plain(through_chunks(encoding, values, bounds)) == items
+    assert plain(through_block(encoding, values)) == items
+    assert plain(through_zipped(encoding, values)) == items
