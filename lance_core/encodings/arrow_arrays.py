@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.jsonb import to_text
 from lance_core.encodings.values import (
     BOOL_BITS,
     AllNull,
@@ -53,6 +54,9 @@ def to_arrow(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
         return _dictionary(values, arrow_type, place)
     if isinstance(values, Indexed):
         return to_arrow(_gathered(values, place), arrow_type, place)
+    if arrow_type == pa.json_():
+        documents = _plain(values, pa.large_binary(), place)
+        return pa.ExtensionArray.from_storage(arrow_type, to_text(documents, place))
     return _plain(values, arrow_type, place)
 
 

@@ -25,6 +25,7 @@ _SCALAR, _ARRAY, _OBJECT = 0x20000000, 0x80000000, 0x40000000
 _CONTAINER_KIND, _CONTAINER_SIZE = 0xE0000000, 0x1FFFFFFF
 _NULL, _STRING, _NUMBER, _FALSE, _TRUE, _NESTED = range(6)
 _WORDS = {_NULL: "null", _FALSE: "false", _TRUE: "true"}
+_WORD_OF: dict[object, int] = {None: _NULL, False: _FALSE, True: _TRUE}
 _KIND_SHIFT, _LENGTH = 28, 0x0FFFFFFF
 _ZERO, _NAN, _INFINITY, _NEGATIVE_INFINITY = 0x00, 0x10, 0x20, 0x30
 _NEGATIVE, _POSITIVE, _DOUBLE = 0x40, 0x50, 0x60
@@ -266,21 +267,23 @@ _DECODER = json.JSONDecoder(parse_int=_integer, object_pairs_hook=_object, parse
 
 def _encode(value: object) -> tuple[int, bytes]:
     """Return kind and payload of an entry."""
-    if isinstance(value, dict):
-        by_key = sorted((_utf8(key), _encode(child)) for key, child in value.items())
-        keys = [(_STRING, key) for key, _ in by_key]
-        return _NESTED, _container(_OBJECT | len(keys), [*keys, *(child for _, child in by_key)])
-    if isinstance(value, list):
-        return _NESTED, _container(_ARRAY | len(value), [_encode(child) for child in value])
+    if isinstance(value, dict | list):
+        return _NESTED, _nested(value)
     if isinstance(value, str):
         return _STRING, _utf8(value)
-    if isinstance(value, bool):
-        return (_TRUE if value else _FALSE), b""
-    if isinstance(value, int):
-        return _NUMBER, _integer_bytes(value)
     if isinstance(value, float):
         return _NUMBER, _double_bytes(value)
-    return _NULL, b""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _NUMBER, _integer_bytes(value)
+    return _WORD_OF[value], b""
+
+
+def _nested(value: dict[str, object] | list[object]) -> bytes:
+    if isinstance(value, list):
+        return _container(_ARRAY | len(value), [_encode(child) for child in value])
+    by_key = sorted((_utf8(key), _encode(child)) for key, child in value.items())
+    keys = [(_STRING, key) for key, _ in by_key]
+    return _container(_OBJECT | len(keys), [*keys, *(child for _, child in by_key)])
 
 
 def _container(header: int, entries: list[tuple[int, bytes]]) -> bytes:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.encodings.arrow_arrays import to_arrow, validity_bitmap
 from lance_core.encodings.values import AllNull, with_validity
@@ -159,7 +158,9 @@ def _within_structs(array: pa.Array, levels: Sequence[PageLevels], place: Place)
     valid = np.concatenate([level.rest(place) for level in levels])
     if len(valid) != len(array):
         raise place.corrupt("a struct and its parts have different numbers of rows")
-    return array if bool(valid.all()) else pc.if_else(pa.array(valid), array, None)
+    if bool(valid.all()):
+        return array
+    return array.take(pa.array(np.arange(len(array)), mask=~valid))
 
 
 def _leaf(

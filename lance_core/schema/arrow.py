@@ -27,7 +27,7 @@ _FIXED: dict[str, pa.DataType] = {
     "large_string": pa.large_string(),
     "binary": pa.binary(),
     "large_binary": pa.large_binary(),
-    "json": pa.large_binary(),
+    "json": pa.json_(),
     "date32:day": pa.date32(),
     "date64:ms": pa.date64(),
     "time32:s": pa.time32("s"),
@@ -37,6 +37,7 @@ _FIXED: dict[str, pa.DataType] = {
     "lance.bfloat16": pa.binary(2),
 }  # fmt: skip
 _MAX_DEPTH = 16
+_EXTENSION_KEYS = {"ARROW:extension:name", "ARROW:extension:metadata"}
 
 
 def _timestamp(rest: str) -> pa.DataType:
@@ -167,9 +168,17 @@ def _map_type(entries: pa.Field) -> pa.DataType:
 
 
 def to_arrow_field(field: LanceField) -> pa.Field:
-    """Return the Arrow field: name, type, nullability and metadata."""
-    metadata = dict(field.metadata) if len(field.metadata) > 0 else None
-    return pa.field(field.name, arrow_type(field), nullable=field.nullable, metadata=metadata)
+    """Return the Arrow field: name, type, nullability and metadata.
+
+    A JSON column has Arrow's own extension type; the name by which it is stored is left out.
+    """
+    kind = arrow_type(field)
+    metadata = dict(field.metadata)
+    if isinstance(kind, pa.BaseExtensionType):
+        metadata = {key: value for key, value in metadata.items() if key not in _EXTENSION_KEYS}
+    return pa.field(
+        field.name, kind, nullable=field.nullable, metadata=metadata if len(metadata) > 0 else None
+    )
 
 
 def to_arrow_schema(schema: LanceSchema) -> pa.Schema:

@@ -25,7 +25,7 @@ TYPES = {
     "large_string": pa.large_string(),
     "binary": pa.binary(),
     "large_binary": pa.large_binary(),
-    "json": pa.large_binary(),
+    "json": pa.json_(),
     "fixed_size_binary:16": pa.binary(16),
     "decimal:128:25:2": pa.decimal128(25, 2),
     "decimal:256:50:-2": pa.decimal256(50, -2),
