@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.blanks import blanked
+from lance_core.encodings.from_arrow import from_arrow, validity_of
+from lance_core.encodings.levels import Layer, Layers
+from lance_core.encodings.outside import Outside
+from lance_core.encodings.values import AllNull
+from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
-    from lance_core.encodings.levels import Layers, Levels
+    from lance_core.encodings.levels import Levels
     from lance_core.encodings.values import Values
     from lance_core.ids import FieldId
     from lance_core.schema.field import LanceField
@@ -71,4 +79,61 @@ def shred(field: LanceField, array: pa.Array) -> Mapping[FieldId, Leaf]:
     InvalidRequestError
         Nulls where the field allows none.
     """
-    raise NotImplementedError
+    walker = _Walker(field.name)
+    walker.walk(field, array, Outside.of_rows(len(array)))
+    return walker.leaves
+
+
+class _Walker:
+    """Goes down from a field to its leaves, with the levels of all that is around."""
+
+    def __init__(self, column: str) -> None:
+        self.leaves: dict[FieldId, Leaf] = {}
+        self._column = column
+
+    def walk(self, field: LanceField, array: pa.Array, outside: Outside) -> None:
+        """Collect the leaves of a field."""
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        kind = array.type
+        if field.owns_column:
+            self.leaves[field.id] = self._leaf(field, array, outside)
+        elif pa.types.is_struct(kind):
+            inside, _ = outside.with_items(validity_of(array))
+            self._check_nullable(field, inside)
+            for index, child in enumerate(field.children):
+                self.walk(child, array.field(index), inside)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+            inside, elements = outside.with_lists(array)
+            self._check_nullable(field, inside)
+            self.walk(field.children[0], elements, inside)
+        else:
+            raise UnsupportedFeatureError(
+                f"column {self._column!r}: {kind} cannot be written; store it as lists, or as one "
+                "column per part"
+            )
+
+    def _leaf(self, field: LanceField, array: pa.Array, outside: Outside) -> Leaf:
+        if array.type == pa.struct([]):
+            return _empty_structs(outside)
+        values = from_arrow(array, self._column)
+        inside, valid = outside.with_items(values.validity)
+        self._check_nullable(field, inside)
+        own = values.validity
+        if valid is not None and (own is None or not np.array_equal(valid, own)):
+            values = blanked(values, valid)
+        return Leaf(values, *inside.levels(), outside.num_rows)
+
+    def _check_nullable(self, field: LanceField, inside: Outside) -> None:
+        if not field.nullable and inside.layers[-1].null_level is not None:
+            raise InvalidRequestError(
+                f"field {field.name!r} of column {self._column!r} holds nulls but is declared "
+                "without; declare it nullable or fill them"
+            )
+
+
+def _empty_structs(outside: Outside) -> Leaf:
+    """Structs without children keep nothing but their number (file format, section 4.5)."""
+    return Leaf(
+        AllNull(outside.num_rows), None, None, Layers((Layer.NULLABLE_ITEM,)), outside.num_rows
+    )

@@ -1,0 +1,167 @@
+"""What is around a field: the layers of all structs and lists, and their levels so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.from_arrow import offsets_of, validity_of
+from lance_core.encodings.levels import Layer, Layers
+from lance_core.kernels.shred import expand_lists, mark_nulls, measure_lists, visible_elements
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.levels import Levels
+    from lance_core.encodings.values import Validity
+
+_LISTS = {
+    (False, False): Layer.ALL_VALID_LIST,
+    (True, False): Layer.NULLABLE_LIST,
+    (False, True): Layer.EMPTYABLE_LIST,
+    (True, True): Layer.NULL_AND_EMPTY_LIST,
+}
+
+
+def _item_layer(*, has_nulls: bool) -> Layer:
+    return Layer.NULLABLE_ITEM if has_nulls else Layer.ALL_VALID_ITEM
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outside:
+    """The levels of all that is around a field, numbered from the outside.
+
+    Attributes
+    ----------
+    layers
+        Outermost first; each says what occurs in it and no more.
+    repetition
+        Shape ``(levels,)`` or None without lists; 0 begins a row, ``k`` continues the ``k``-th
+        list from the outside.
+    definition
+        Shape ``(levels,)`` or None where all are 0; codes as in ``kernels.shred``: the layer at
+        position ``i`` has ``2 * i + 1`` for null and ``2 * i + 2`` for empty.
+    num_levels, num_rows
+        Entries and rows.
+    """
+
+    layers: tuple[Layer, ...]
+    repetition: Levels | None
+    definition: Levels | None
+    num_levels: int
+    num_rows: int
+
+    @classmethod
+    def of_rows(cls, num_rows: int) -> Outside:
+        """Return the outside of a top-level field: nothing."""
+        return cls((), None, None, num_rows, num_rows)
+
+    def with_items(self, validity: Validity) -> tuple[Outside, Validity]:
+        """Go into a struct or a leaf.
+
+        Parameters
+        ----------
+        validity
+            Shape ``(slots,)``; which of its slots are valid.
+
+        Returns
+        -------
+        tuple[Outside, Validity]
+            What is around the fields of the struct, and which slots are valid all the way from the
+            outside.
+        """
+        if validity is None and self.definition is None:
+            return self._inside(_item_layer(has_nulls=False), None), None
+        definition = self._codes().copy()
+        has_slot = self._has_slot()
+        if validity is None:
+            valid = np.ones(int(np.count_nonzero(has_slot[definition])), np.bool_)
+        else:
+            valid = validity.copy()
+        num_nulls = mark_nulls(definition, has_slot, valid, self._null_code)
+        return self._inside(_item_layer(has_nulls=num_nulls > 0), definition), valid
+
+    def with_lists(self, array: pa.ListArray | pa.LargeListArray) -> tuple[Outside, pa.Array]:
+        """Go into lists or maps.
+
+        Returns
+        -------
+        tuple[Outside, pa.Array]
+            What is around the elements, and those of lists that are valid all the way from the
+            outside: a slice, or a copy where other elements lie in between.
+        """
+        offsets, validity = offsets_of(array), validity_of(array)
+        valid = np.ones(len(array), np.bool_) if validity is None else validity
+        lists = (self._codes(), self._has_slot(), offsets, valid)
+        counts = np.zeros(4, np.int64)
+        measure_lists(*lists, counts)
+        num_levels, num_elements, num_nulls, num_empties = counts.tolist()
+        repetition, definition = np.empty((2, num_levels), np.uint16)
+        continues = 1 + sum(layer.is_list for layer in self.layers)
+        before = self.repetition
+        if before is None:
+            before = np.zeros(self.num_levels, np.uint16)
+        expand_lists(before, *lists, self._null_code, continues, repetition, definition)
+        first, last = int(offsets[0]), int(offsets[-1])
+        if num_elements == last - first:
+            elements = array.values.slice(first, num_elements)
+        else:
+            visible = np.empty(num_elements, np.int64)
+            visible_elements(*lists, visible)
+            elements = array.values.take(pa.array(visible))
+        has_codes = self.definition is not None or num_nulls + num_empties > 0
+        layers = (*self.layers, _LISTS[num_nulls > 0, num_empties > 0])
+        return Outside(
+            layers, repetition, definition if has_codes else None, num_levels, self.num_rows
+        ), elements
+
+    def levels(self) -> tuple[Levels | None, Levels | None, Layers]:
+        """Return repetition, definition and layers numbered from the inside, as files have them."""
+        repetition = None
+        if self.repetition is not None:
+            num_lists = sum(layer.is_list for layer in self.layers)
+            repetition = np.uint16(num_lists) - self.repetition
+        layers = Layers(self.layers[::-1])
+        if self.definition is None:
+            return repetition, None, layers
+        numbers = np.zeros(self._null_code, np.uint16)
+        handed_out = 0
+        for index in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[index]
+            if layer.null_level is not None:
+                numbers[2 * index + 1] = handed_out + layer.null_level
+            if layer.empty_level is not None:
+                numbers[2 * index + 2] = handed_out + layer.empty_level
+            handed_out += layer.num_levels
+        definition = None if handed_out == 0 else numbers[self.definition]
+        return repetition, definition, layers
+
+    @property
+    def _null_code(self) -> int:
+        """The code for nulls of the next layer."""
+        return 2 * len(self.layers) + 1
+
+    def _codes(self) -> Levels:
+        if self.definition is None:
+            return np.zeros(self.num_levels, np.uint16)
+        return self.definition
+
+    def _has_slot(self) -> NDArray[np.bool_]:
+        """Say by code which entries have a slot in the arrays inside.
+
+        Those that a null struct cuts off have one, unless a list is in between.
+        """
+        slots = np.zeros(self._null_code, np.bool_)
+        slots[0] = True
+        for index in range(len(self.layers) - 1, -1, -1):
+            if self.layers[index].is_list:
+                break
+            slots[2 * index + 1] = True
+        return slots
+
+    def _inside(self, layer: Layer, definition: Levels | None) -> Outside:
+        layers = (*self.layers, layer)
+        return Outside(layers, self.repetition, definition, self.num_levels, self.num_rows)
