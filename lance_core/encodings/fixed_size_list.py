@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from lance_core.encodings.blocks import Blocks
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
 from lance_core.encodings.constant import AllNullElements
-from lance_core.encodings.values import AllNull, FixedSizeLists, with_validity
+from lance_core.encodings.values import AllNull, FixedSizeLists, FixedWidth, with_validity
 from lance_core.kernels.gather import join_bits
+from lance_core.kernels.split import split_bits
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -119,8 +120,55 @@ class FixedSizeList(Compression):
         )
         return pb.CompressiveEncoding(fixed_size_list=lists)
 
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Write the bitmap of all chunks, if there is one, then what the elements need."""
+        items = self._items(values)
+        element_bounds = bounds * self.dimension
+        buffers = self.inner.encode_chunks(items, element_bounds)
+        if not self.has_validity:
+            return buffers
+        sizes = (np.diff(element_bounds) + 7) // 8
+        bitmap = np.zeros(int(sizes.sum()), np.uint8)
+        split_bits(_valid(items).view(np.uint8), element_bounds, bitmap)
+        return (ChunkBuffer(bitmap, sizes), *buffers)
+
+    def encode_zipped(self, values: Values) -> FixedWidth:
+        """Write the bitmaps of each list, outermost first, and its elements behind them."""
+        num_values = values.num_values
+        parts = self._zipped_parts(values, num_values)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return FixedWidth(rows.reshape(-1), rows.shape[1] * 8, num_values)
+
+    def _zipped_parts(self, values: Values, num_rows: int) -> list[NDArray[np.uint8]]:
+        """Return pieces of each row, shape ``(rows, bytes)``."""
+        items = self._items(values)
+        bitmaps = []
+        if self.has_validity:
+            valid = _valid(items).reshape(num_rows, -1)
+            bitmaps = [np.packbits(valid, axis=1, bitorder="little")]
+        if isinstance(self.inner, AllNullElements):
+            return bitmaps
+        if isinstance(self.inner, FixedSizeList):
+            return bitmaps + self.inner._zipped_parts(items, num_rows)
+        elements = items.num_values // num_rows
+        bounds = np.arange(0, items.num_values + 1, elements, dtype=np.int64)
+        data = self.inner.encode_blocks(items, bounds).data
+        return [*bitmaps, data.reshape(num_rows, -1)]
+
+    def _items(self, values: Values) -> Values:
+        if isinstance(values, FixedSizeLists) and values.dimension == self.dimension:
+            return values.items
+        message = f"{type(values).__name__} was to be encoded as lists of {self.dimension}"
+        raise TypeError(message)
+
     def _lists(self, items: Values, counts: NDArray[np.int64]) -> FixedSizeLists:
         return FixedSizeLists(items, self.dimension, int(counts.sum()))
+
+
+def _valid(items: Values) -> NDArray[np.bool_]:
+    if items.validity is None:
+        return np.ones(items.num_values, np.bool_)
+    return items.validity
 
 
 def _bits(blocks: Blocks, counts: NDArray[np.int64], place: Place) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from lance_core.encodings.fsst import Fsst, SymbolTable
 from lance_core.encodings.general import Codec, General
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.rle import Rle
+from lance_core.encodings.values import AllNull, FixedSizeLists, FixedWidth
 from lance_core.encodings.variable import VariableWidth
 from tests.encoded_values import (
     described,
@@ -80,6 +81,7 @@ def test_a_message_keeps_the_symbols_of_fsst() -> None:
     lengths[:2] = 1, 4
     table = SymbolTable(symbols, lengths, is_identity=False)
     read = described(Fsst(table, VariableWidth(32)))
+    assert isinstance(read, Fsst)
     np.testing.assert_array_equal(read.table.symbols, symbols)
     np.testing.assert_array_equal(read.table.lengths, lengths)
     assert not read.table.is_identity
@@ -109,3 +111,44 @@ def test_strings_survive_every_context(items: list[bytes], cuts: list[int], bits
     assert plain(through_chunks(encoding, values, bounds)) == items
     assert plain(through_block(encoding, values)) == items
     assert plain(through_zipped(encoding, values)) == items
+
+
+@given(
+    num_values=st.integers(0, 9),
+    dimensions=st.tuples(st.integers(1, 9), st.integers(1, 5)),
+    nulls=st.tuples(st.booleans(), st.booleans()),
+    bits=st.sampled_from([1, 16]),
+    cuts=st.lists(st.integers(1, 9)),
+    seed=seeds,
+)
+def test_lists_survive_with_nulls_at_every_level(
+    num_values: int,
+    dimensions: tuple[int, int],
+    nulls: tuple[bool, bool],
+    bits: int,
+    cuts: list[int],
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    outer, inner = dimensions
+    count = num_values * outer
+    validity = [
+        rng.random(size) < 0.5 if has_nulls else None
+        for size, has_nulls in zip((count, count * inner), nulls, strict=True)
+    ]
+    data = rng.integers(0, 2, count * inner, np.uint8 if bits == 1 else np.uint16)
+    elements = FixedWidth(data.view(np.uint8), bits, len(data), validity[1])
+    values = FixedSizeLists(FixedSizeLists(elements, inner, count, validity[0]), outer, num_values)
+    encoding = FixedSizeList(outer, FixedSizeList(inner, Flat(bits), nulls[1]), nulls[0])
+    bounds = cut(num_values, cuts)
+    assert plain(through_chunks(encoding, values, bounds)) == plain(values)
+    if num_values > 0:
+        assert plain(through_zipped(encoding, values)) == plain(values)
+
+
+@given(num_values=st.integers(1, 9), dimension=st.integers(1, 20))
+def test_lists_of_nulls_have_no_data(num_values: int, dimension: int) -> None:
+    values = FixedSizeLists(AllNull(num_values * dimension), dimension, num_values)
+    encoding = FixedSizeList(dimension, AllNullElements(), has_validity=True)
+    assert plain(through_zipped(encoding, values)) == plain(values)
+    assert plain(through_chunks(encoding, values, cut(num_values, [2]))) == plain(values)
