@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.encodings.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_core.encodings.byte_stream_split import ByteStreamSplit
-from lance_core.encodings.constant import AllNullElements
+from lance_core.encodings.constant import AllNullElements, RepeatedValue
 from lance_core.encodings.fixed_size_list import FixedSizeList
 from lance_core.encodings.flat import Flat
 from lance_core.encodings.fsst import Fsst, SymbolTable
@@ -14,6 +14,7 @@ from lance_core.encodings.general import Codec, General
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.rle import Rle
 from lance_core.encodings.variable import NARROW_BITS, WIDE_BITS, VariableWidth
+from lance_core.encodings.variable_packed_struct import PackedField, VariablePackedStruct
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ def describe(message: pb.CompressiveEncoding, place: Place) -> Compression:
 
 
 def _flat(message: pb.CompressiveEncoding, place: Place) -> Compression:
+    flat = Flat.of_width(message.flat.bits_per_value, place)
     if message.flat.HasField("data"):
-        raise place.unsupported("compressed flat buffers")
-    return Flat.of_width(message.flat.bits_per_value, place)
+        return General(_codec(message.flat.data, place), flat)
+    return flat
 
 
 def flat_bits(message: pb.CompressiveEncoding, place: Place, within: str) -> int:
@@ -66,7 +68,7 @@ def _variable(message: pb.CompressiveEncoding, place: Place) -> Compression:
 
 def _constant(message: pb.CompressiveEncoding, place: Place) -> Compression:
     if message.constant.HasField("value"):
-        raise place.unsupported("constant with a value below another encoding")
+        return RepeatedValue.of(message.constant.value, place)
     return AllNullElements()
 
 
@@ -100,13 +102,15 @@ def _split(message: pb.CompressiveEncoding, place: Place) -> Compression:
 
 
 def _general(message: pb.CompressiveEncoding, place: Place) -> Compression:
-    scheme = message.general.compression.scheme
-    if scheme not in _CODECS:
-        raise place.unsupported(f"compression scheme {scheme}")
-    level = None
-    if message.general.compression.HasField("level"):
-        level = message.general.compression.level
-    return General(Codec(_CODECS[scheme], level), describe(message.general.values, place))
+    codec = _codec(message.general.compression, place)
+    return General(codec, describe(message.general.values, place))
+
+
+def _codec(message: pb.BufferCompression, place: Place) -> Codec:
+    if message.scheme not in _CODECS:
+        raise place.unsupported(f"compression scheme {message.scheme}")
+    level = message.level if message.HasField("level") else None
+    return Codec(_CODECS[message.scheme], level)
 
 
 def _fixed_size_list(message: pb.CompressiveEncoding, place: Place) -> Compression:
@@ -118,6 +122,16 @@ def _fixed_size_list(message: pb.CompressiveEncoding, place: Place) -> Compressi
 def _packed_struct(message: pb.CompressiveEncoding, place: Place) -> Compression:
     packed = message.packed_struct
     return PackedStruct.of(tuple(packed.bits_per_value), describe(packed.values, place), place)
+
+
+def _variable_packed_struct(message: pb.CompressiveEncoding, place: Place) -> Compression:
+    fields = [
+        PackedField.of(
+            describe(field.value, place), field.bits_per_value, field.bits_per_length, place
+        )
+        for field in message.variable_packed_struct.fields
+    ]
+    return VariablePackedStruct(tuple(fields))
 
 
 _DESCRIBE: dict[str, Callable[[pb.CompressiveEncoding, Place], Compression]] = {
@@ -132,4 +146,5 @@ _DESCRIBE: dict[str, Callable[[pb.CompressiveEncoding, Place], Compression]] = {
     "general": _general,
     "fixed_size_list": _fixed_size_list,
     "packed_struct": _packed_struct,
+    "variable_packed_struct": _variable_packed_struct,
 }

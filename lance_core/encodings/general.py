@@ -6,17 +6,18 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.blocks import blocks_of
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
+from lance_core.encodings.values import Variable, variable
 from lance_core.kernels.memory import bytes_at
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.encodings.blocks import Blocks
@@ -29,6 +30,7 @@ _SCHEMES: dict[str, pb.CompressionScheme.ValueType] = {
 }
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SINGLE_SEGMENT_DICTIONARY = 0x10
+_PIECE_BYTES = 1 << 20
 _MAX_RATIO = {"lz4_raw": 256, "zstd": 1 << 17}
 """No unit expands by more: LZ4 by 255, Zstandard by one block of 128 KiB per few bytes."""
 
@@ -58,6 +60,8 @@ class Codec:
         """
         if len(unit) == 0:
             return b""
+        if self.name == "zstd" and _is_bare_frame(unit):
+            return _expand_bare_frame(unit, place)
         size, start = self._size(unit, place)
         if size > len(unit) * _MAX_RATIO[self.name]:
             raise place.corrupt(f"{len(unit)} {self.name} bytes claim to expand to {size}")
@@ -69,12 +73,17 @@ class Codec:
             raise place.corrupt(f"{self.name} data expands to {len(expanded)} bytes, not {size}")
         return expanded
 
+    def compress(self, values: memoryview) -> bytes:
+        """Return one unit: the size of ``values``, then what they compress to."""
+        word = "<I" if self.name == "lz4_raw" else "<Q"
+        codec = pa.Codec(self.name, compression_level=self.level if self.name == "zstd" else None)
+        unit: bytes = codec.compress(values, asbytes=True)
+        return struct.pack(word, len(values)) + unit
+
     def _size(self, unit: memoryview, place: Place) -> tuple[int, int]:
         """Return the size when expanded and where the compressed bytes begin."""
         word = "<I" if self.name == "lz4_raw" else "<Q"
         start = struct.calcsize(word)
-        if self.name == "zstd" and _is_bare_frame(unit):
-            raise place.unsupported("zstd frames without a size, of early 2.0 writers")
         if len(unit) < start:
             raise place.corrupt(f"{len(unit)} bytes of {self.name} data")
         size: int = struct.unpack_from(word, unit)[0]
@@ -85,6 +94,22 @@ def _is_bare_frame(unit: memoryview) -> bool:
     if len(unit) < len(_ZSTD_MAGIC) * 2:
         return True
     return bytes(unit[:4]) == _ZSTD_MAGIC and unit[4] & _SINGLE_SEGMENT_DICTIONARY == 0
+
+
+def _expand_bare_frame(unit: memoryview, place: Place) -> bytes:
+    """Expand a frame that no size stands before, as early 2.0 writers left them."""
+    limit = len(unit) * _MAX_RATIO["zstd"]
+    parts: list[bytes] = []
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(unit), "zstd") as stream:
+            while sum(map(len, parts)) <= limit:
+                part = stream.read(_PIECE_BYTES)
+                if len(part) == 0:
+                    return b"".join(parts)
+                parts.append(part)
+    except (pa.ArrowException, OSError) as error:
+        raise place.corrupt(f"zstd data is damaged: {error}") from None
+    raise place.corrupt(f"{len(unit)} zstd bytes expand to more than {limit}")
 
 
 def _view(address: int, size: int) -> memoryview:
@@ -124,6 +149,34 @@ class General(Compression):
         """Return the message of this encoding."""
         general = pb.General(compression=self.codec.message(), values=self.inner.message())
         return pb.CompressiveEncoding(general=general)
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Encode all chunks as the inner encoding does, and compress the first buffer of each."""
+        first, *others = self.inner.encode_chunks(values, bounds)
+        return (self._compress(first), *others)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Encode blocks as the inner encoding does and compress each."""
+        return self._compress(self.inner.encode_blocks(values, bounds))
+
+    def encode_zipped(self, values: Values) -> Variable:
+        """Compress each byte string by itself; empty ones, which may be nulls, stay empty."""
+        strings = variable(self.inner.encode_zipped(values))
+        start, stop = int(strings.offsets[0]), int(strings.offsets[-1])
+        sizes = np.diff(strings.offsets)
+        units = self._compress(ChunkBuffer(strings.data[start:stop], sizes))
+        offsets = np.append(0, np.cumsum(units.sizes))
+        return Variable(offsets, units.data)
+
+    def _compress(self, parts: ChunkBuffer) -> ChunkBuffer:
+        ends = np.cumsum(parts.sizes)
+        spans = zip((ends - parts.sizes).tolist(), ends.tolist(), strict=True)
+        view = parts.data.data
+        units = [
+            self.codec.compress(view[start:end]) if start < end else b"" for start, end in spans
+        ]
+        sizes = np.array([len(unit) for unit in units], np.int64)
+        return ChunkBuffer(np.frombuffer(b"".join(units), np.uint8), sizes)
 
     def _expand(self, blocks: Blocks, place: Place) -> Blocks:
         spans = zip(blocks.addresses.tolist(), blocks.sizes.tolist(), strict=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lance_core.schema.field import LanceField
 
 _MAX_NARROW_OFFSET = 2**31 - 1
+_NO_CHILDREN = pa.struct([])
 
 
 class PageLevels:
@@ -169,7 +170,7 @@ def _leaf(
     kind: pa.DataType,
     place: Place,
 ) -> pa.Array:
-    if kind == pa.struct([]):
+    if kind == _NO_CHILDREN:
         # a struct without children keeps a page of nulls for valid rows (file format, 4.5)
         num_values = sum(page.values.num_values for page in pages)
         _ = [level.item_layer() for level in levels]
@@ -207,17 +208,18 @@ def nested_array(
     """
     levels = {leaf: [PageLevels(page) for page in pages] for leaf, pages in leaves.items()}
     depth = _depths(field)
-    for leaf, of_pages in levels.items():
-        if any(level.num_left < depth[leaf] for level in of_pages):
+    for leaf, layers in depth.items():
+        if any(level.num_left < layers for level in levels[leaf]):
             raise place.corrupt("the layers of a page do not fit the type of its column")
     array, below = _Builder(leaves, levels, place).build(field)
-    return _within_structs(array, below[0], place)
+    return array if len(below) == 0 else _within_structs(array, below[0], place)
 
 
 def _depths(field: LanceField) -> dict[FieldId, int]:
-    """Return the number of layers of each leaf below ``field``."""
+    """Return the number of layers of each leaf below ``field`` that keeps them all."""
     if field.owns_column:
-        return {field.id: 1}
+        # the levels of structs around a struct without children are not kept (file format, 4.5)
+        return {} if arrow_type(field) == _NO_CHILDREN else {field.id: 1}
     return {leaf: depth + 1 for child in field.children for leaf, depth in _depths(child).items()}
 
 
@@ -239,7 +241,8 @@ class _Builder:
         kind = arrow_type(field)
         if field.owns_column:
             levels = self._levels[field.id]
-            return _leaf(self._leaves[field.id], levels, kind, self._place), [levels]
+            array = _leaf(self._leaves[field.id], levels, kind, self._place)
+            return array, [] if kind == _NO_CHILDREN else [levels]
         children, below = [], []
         for child in field.children:
             array, of_child = self.build(child)
@@ -255,6 +258,8 @@ class _Builder:
         self, kind: pa.DataType, children: list[pa.Array], below: list[Sequence[PageLevels]]
     ) -> pa.Array:
         validity = self._item_validity(below, 1)
+        if len(below) == 0:  # all children are structs without children: all rows are valid
+            validity = np.ones(len(children[0]), np.bool_)
         if any(len(child) != len(validity) for child in children):
             raise self._place.corrupt("the children of a struct have different numbers of rows")
         return pa.Array.from_buffers(kind, len(validity), [_bitmap(validity)], children=children)
@@ -276,6 +281,8 @@ class _Builder:
     def _list(
         self, kind: pa.DataType, child: pa.Array, below: list[Sequence[PageLevels]]
     ) -> pa.Array:
+        if len(below) == 0:
+            raise self._place.unsupported("lists of structs without children")
         all_of = [[level.list_layer(self._place) for level in levels] for levels in below]
         offsets, validity = _join_lists(all_of[0])
         if int(offsets[-1]) != len(child):

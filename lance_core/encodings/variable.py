@@ -77,18 +77,23 @@ class VariableWidth(Compression):
         return self.decode_zipped(Blocks(addresses, sizes, blocks.owner), place)
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> Variable:
-        """Decode one block: header, offsets from 0, bytes."""
+        """Decode one block: header, offsets from 0, bytes.
+
+        Early 2.1 writers put the width, one byte, and the number of strings before the rest.
+        """
         if blocks.sizes.shape[0] != 1:
             raise place.unsupported("strings in more than one block")
         block = bytes_at(int(blocks.addresses[0]), int(blocks.sizes[0]))
         word = np.dtype(f"<u{self.offset_bits // 8}")
-        header = 2 * word.itemsize
         count = int(counts[0])
+        is_early = bool(block[1:4].any())
+        header = 2 * word.itemsize + is_early
         if block.shape[0] < header + (count + 1) * word.itemsize:
             raise place.corrupt(f"a block is too short for {count} strings")
-        bits, start = (int(number) for number in block[:header].view(word))
+        start = int(block[header - word.itemsize : header].view(word)[0])
+        bits = int(block[0] if is_early else block[: word.itemsize].view(word)[0])
         if bits != self.offset_bits:
-            raise place.unsupported("a block of strings in the layout of early 2.1 writers")
+            raise place.corrupt(f"a block of strings with offsets of {bits} bits")
         offsets = block[header : header + (count + 1) * word.itemsize].view(word)
         checked = offsets.astype(np.int64)
         end = block.shape[0] - start

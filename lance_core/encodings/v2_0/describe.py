@@ -10,7 +10,10 @@ from lance_core.encodings.fsst import SymbolTable
 from lance_core.encodings.general import Codec
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.v2_0.binary import BinaryArray, FsstArray
+from lance_core.encodings.v2_0.bitpacked import BitpackedArray, BlockPackedArray
+from lance_core.encodings.v2_0.constant import ConstantArray
 from lance_core.encodings.v2_0.dictionary import DictionaryArray
+from lance_core.encodings.v2_0.fixed_size_binary import FixedSizeBinaryArray
 from lance_core.encodings.v2_0.fixed_size_list import FixedSizeListArray
 from lance_core.encodings.v2_0.flat import FlatArray
 from lance_core.encodings.v2_0.lists import ListArray
@@ -62,6 +65,13 @@ class ArrayDescriber:
         Flat.of_width(flat.bits_per_value, self.place)
         return FlatArray(flat.bits_per_value, self.buffer(flat.buffer), self.codec(flat))
 
+    def bytes(self, message: pb.ArrayEncoding) -> FlatArray:
+        """Describe values that must be flat bytes."""
+        data = self.flat(message)
+        if data.bits != _BYTE:
+            raise self.place.corrupt(f"bytes of {data.bits} bits")
+        return data
+
     def buffer(self, message: pb.Buffer) -> int:
         """Return the number of a buffer of the page."""
         if message.buffer_type != pb.Buffer.page:
@@ -106,9 +116,7 @@ def _list(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
 
 def _binary(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
     binary = message.binary
-    data = describer.flat(binary.bytes)
-    if data.bits != _BYTE:
-        raise describer.place.corrupt(f"bytes of {data.bits} bits")
+    data = describer.bytes(binary.bytes)
     return BinaryArray(describer.describe(binary.indices), data, binary.null_adjustment)
 
 
@@ -141,6 +149,34 @@ def _struct(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
     return NullArray()
 
 
+def _bitpacked(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
+    packed = message.bitpacked
+    return BitpackedArray(
+        packed.compressed_bits_per_value,
+        packed.uncompressed_bits_per_value,
+        describer.buffer(packed.buffer),
+        packed.signed,
+    )
+
+
+def _block_packed(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
+    packed = message.bitpacked_for_non_neg
+    return BlockPackedArray(
+        packed.compressed_bits_per_value,
+        packed.uncompressed_bits_per_value,
+        describer.buffer(packed.buffer),
+    )
+
+
+def _fixed_size_binary(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
+    binary = message.fixed_size_binary
+    return FixedSizeBinaryArray(describer.bytes(binary.bytes), binary.byte_width)
+
+
+def _constant(describer: ArrayDescriber, message: pb.ArrayEncoding) -> ArrayNode:
+    return ConstantArray(message.constant.value)
+
+
 _DESCRIBE: dict[str, Callable[[ArrayDescriber, pb.ArrayEncoding], ArrayNode]] = {
     "flat": ArrayDescriber.flat,
     "nullable": _nullable,
@@ -151,4 +187,8 @@ _DESCRIBE: dict[str, Callable[[ArrayDescriber, pb.ArrayEncoding], ArrayNode]] = 
     "fsst": _fsst,
     "dictionary": _dictionary,
     "packed_struct": _packed_struct,
+    "bitpacked": _bitpacked,
+    "fixed_size_binary": _fixed_size_binary,
+    "bitpacked_for_non_neg": _block_packed,
+    "constant": _constant,
 }
