@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
 from lance_core.encodings.flat import flat_message
-from lance_core.encodings.values import FixedWidth
+from lance_core.encodings.values import FixedWidth, fixed_width
 from lance_core.kernels.bitpacking import (
     BLOCK_ROWS,
     DONE,
@@ -17,6 +17,12 @@ from lance_core.kernels.bitpacking import (
     unpack_inline,
     unpack_out_of_line,
     unpack_selected,
+)
+from lance_core.kernels.bitpacking_encode import (
+    chunk_widths,
+    out_of_line_sizes,
+    pack_inline,
+    pack_out_of_line,
 )
 from lance_core.proto import encodings21_pb2 as pb
 
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.blocks import Blocks
     from lance_core.encodings.compression import Selection
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,20 @@ class InlineBitpacking(Compression):
         packed = pb.InlineBitpacking(uncompressed_bits_per_value=self.bits)
         return pb.CompressiveEncoding(inline_bitpacking=packed)
 
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Pack all chunks, each to the width that it needs."""
+        return (self.encode_blocks(values, bounds),)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Pack all blocks, each to the width that it needs; none has more than 1,024 values."""
+        numbers = fixed_width(values, self.bits).integers()
+        widths = np.empty(len(bounds) - 1, np.int64)
+        chunk_widths(numbers, bounds, widths)
+        sizes = self.bits // 8 + widths * (BLOCK_ROWS // 8)
+        packed = np.empty(int(sizes.sum()) // numbers.itemsize, numbers.dtype)
+        pack_inline(numbers, bounds, widths, packed)
+        return ChunkBuffer(packed.view(np.uint8), sizes)
+
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(Compression):
@@ -117,3 +138,12 @@ class OutOfLineBitpacking(Compression):
             uncompressed_bits_per_value=self.bits, values=flat_message(self.packed_bits)
         )
         return pb.CompressiveEncoding(out_of_line_bitpacking=packed)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Pack all blocks; the caller has seen to it that ``packed_bits`` are enough."""
+        numbers = fixed_width(values, self.bits).integers()
+        sizes = np.empty(len(bounds) - 1, np.int64)
+        out_of_line_sizes(bounds, self.packed_bits, numbers.itemsize, sizes)
+        packed = np.empty(int(sizes.sum()) // numbers.itemsize, numbers.dtype)
+        pack_out_of_line(numbers, bounds, self.packed_bits, packed)
+        return ChunkBuffer(packed.view(np.uint8), sizes)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
 from lance_core.encodings.flat import flat_message
-from lance_core.encodings.values import FixedWidth
+from lance_core.encodings.values import FixedWidth, fixed_width
 from lance_core.kernels.gather import deinterleave
+from lance_core.kernels.split import split_streams
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from lance_core.encodings.blocks import Blocks
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +47,10 @@ class ByteStreamSplit(Compression):
         """Return the message of this encoding."""
         split = pb.ByteStreamSplit(values=flat_message(self.bits))
         return pb.CompressiveEncoding(byte_stream_split=split)
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Take the bytes of each chunk's values apart."""
+        data = fixed_width(values, self.bits).data
+        out = np.empty(len(data), np.uint8)
+        split_streams(data, bounds, self.bits // 8, out)
+        return (ChunkBuffer(out, np.diff(bounds) * (self.bits // 8)),)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lance_core.encodings.compression import Compression
-from lance_core.encodings.values import FixedWidth, Packed
+from lance_core.encodings.compression import ChunkBuffer, Compression
+from lance_core.encodings.values import BOOL_BITS, FixedSizeLists, FixedWidth, Packed
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -51,6 +51,26 @@ class PackedStruct(Compression):
         packed = pb.PackedStruct(bits_per_value=self.child_bits, values=self.inner.message())
         return pb.CompressiveEncoding(packed_struct=packed)
 
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Put the children of each row together and write the rows of all chunks."""
+        return self.inner.encode_chunks(self.join(values), bounds)
+
+    def encode_zipped(self, values: Values) -> Values:
+        """Put the children of each row together and write single rows."""
+        return self.inner.encode_zipped(self.join(values))
+
+    def join(self, values: Values) -> FixedWidth:
+        """Return rows that hold one value of each child, side by side."""
+        if not isinstance(values, Packed):
+            message = f"{type(values).__name__} was to be encoded as a packed struct"
+            raise TypeError(message)
+        columns = [
+            row_bytes(child).reshape(values.num_values, bits // 8)
+            for child, bits in zip(values.children, self.child_bits, strict=True)
+        ]
+        rows = np.concatenate(columns, axis=1)
+        return FixedWidth(rows.reshape(-1), sum(self.child_bits), values.num_values)
+
     def split(self, rows: Values, place: Place) -> Packed:
         """Take rows apart into one array per child."""
         if not isinstance(rows, FixedWidth) or rows.bits != sum(self.child_bits):
@@ -66,3 +86,13 @@ class PackedStruct(Compression):
             for bits, stop in zip(self.child_bits, stops.tolist(), strict=True)
         )
         return Packed(children, rows.num_values)
+
+
+def row_bytes(values: Values) -> NDArray[np.uint8]:
+    """Return the bytes of values of whole bytes each, or of lists of such values."""
+    while isinstance(values, FixedSizeLists):
+        values = values.items
+    if isinstance(values, FixedWidth) and values.bits != BOOL_BITS:
+        return values.data
+    message = f"{type(values).__name__} has no place in a packed row"
+    raise TypeError(message)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from lance_core.encodings.blocks import Blocks
-from lance_core.encodings.compression import Compression
+from lance_core.encodings.compression import ChunkBuffer, Compression
 from lance_core.encodings.flat import flat_message
-from lance_core.encodings.values import FixedWidth
+from lance_core.encodings.values import FixedWidth, fixed_width
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
 from lance_core.kernels.gather import offset_at
 from lance_core.kernels.rle import repeat_runs
+from lance_core.kernels.rle_encode import MAX_RUN, count_runs, join_run_blocks, write_runs
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 _LENGTH_WORD = 8
-_MAX_RUN = 255
 _LENGTH_BITS = 8
 
 
@@ -70,7 +71,7 @@ class Rle(Compression):
     def _repeat(
         self, values: Blocks, lengths: Blocks, counts: NDArray[np.int64], place: Place
     ) -> FixedWidth:
-        if bool((counts > lengths.sizes * _MAX_RUN).any()):  # before allocating
+        if bool((counts > lengths.sizes * MAX_RUN).any()):  # before allocating
             raise place.corrupt("the runs end before the values do")
         out = np.empty(int(counts.sum()), UNSIGNED[self.bits])
         bad = repeat_runs(
@@ -84,3 +85,29 @@ class Rle(Compression):
         """Return the message of this encoding."""
         rle = pb.Rle(values=flat_message(self.bits), run_lengths=flat_message(_LENGTH_BITS))
         return pb.CompressiveEncoding(rle=rle)
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Write the values of the runs of all chunks, and their lengths."""
+        numbers, lengths, runs = self._runs(values, bounds)
+        return ChunkBuffer(numbers, runs * (self.bits // 8)), ChunkBuffer(lengths, runs)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Write of each block a length word, the values of its runs, and their lengths."""
+        numbers, lengths, runs = self._runs(values, bounds)
+        width = self.bits // 8
+        sizes = _LENGTH_WORD + runs * (width + 1)
+        data = np.empty(int(sizes.sum()), np.uint8)
+        join_run_blocks(numbers, lengths, runs, width, data)
+        return ChunkBuffer(data, sizes)
+
+    def _runs(
+        self, values: Values, bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64]]:
+        """Return bytes of the values and lengths of all runs, and the runs of each chunk."""
+        numbers = fixed_width(values, self.bits).integers()
+        runs = np.empty(len(bounds) - 1, np.int64)
+        count_runs(numbers, bounds, runs)
+        run_values = np.empty(int(runs.sum()), numbers.dtype)
+        lengths = np.empty(len(run_values), np.uint8)
+        write_runs(numbers, bounds, run_values, lengths)
+        return run_values.view(np.uint8), lengths, runs

@@ -73,11 +73,28 @@ def split_strings(
         begin += sizes[chunk]
 
 
+@kernel
+def split_streams(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], value_bytes: int, out: NDArray[np.uint8]
+) -> None:
+    """Split values into byte streams: byte ``j`` of value ``i`` of a chunk goes to ``j * n + i``.
+
+    ``data`` and ``out`` have shape ``(bounds[-1] * value_bytes,)``.
+    """
+    for chunk in range(bounds.shape[0] - 1):
+        start = bounds[chunk] * value_bytes
+        count = bounds[chunk + 1] - bounds[chunk]
+        for byte in range(value_bytes):
+            for index in range(count):
+                out[start + byte * count + index] = data[start + index * value_bytes + byte]
+
+
 @warmup
 def _warm() -> None:
     bounds = np.zeros(1, np.int64)
     none = np.empty(0, np.int64)
     data = np.empty(0, np.uint8)
     split_bits(data, bounds, data)
+    split_streams(data, bounds, 4, data)
     for word in (np.uint32, np.uint64):
         split_strings(bounds, data, bounds, none, np.empty(0, word), data)

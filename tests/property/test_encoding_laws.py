@@ -17,7 +17,7 @@ from lance_core.encodings.fsst import Fsst, SymbolTable
 from lance_core.encodings.general import Codec, General
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.rle import Rle
-from lance_core.encodings.values import AllNull, FixedSizeLists, FixedWidth
+from lance_core.encodings.values import AllNull, FixedSizeLists, FixedWidth, Packed
 from lance_core.encodings.variable import VariableWidth
 from tests.encoded_values import (
     described,
@@ -152,3 +152,89 @@ def test_lists_of_nulls_have_no_data(num_values: int, dimension: int) -> None:
     encoding = FixedSizeList(dimension, AllNullElements(), has_validity=True)
     assert plain(through_zipped(encoding, values)) == plain(values)
     assert plain(through_chunks(encoding, values, cut(num_values, [2]))) == plain(values)
+
+
+def narrow(bits: int, count: int, seed: int) -> FixedWidth:
+    """Return numbers of which each thousand has another width."""
+    rng = np.random.default_rng(seed)
+    shifts = np.repeat(rng.integers(0, bits + 1, count // 1000 + 1), 1000)[:count]
+    numbers = rng.integers(0, 2**bits, count, ELEMENTS[bits], endpoint=False)
+    return fixed(np.where(shifts == bits, 0, numbers >> (shifts % bits).astype(ELEMENTS[bits])))
+
+
+def runs(bits: int, count: int, seed: int) -> FixedWidth:
+    """Return numbers with short and with very long runs."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.choice([1, 2, 3, 300, 600], count)
+    return fixed(np.repeat(rng.integers(0, 4, count, ELEMENTS[bits]), lengths)[:count])
+
+
+counts = st.integers(0, 4000)
+
+
+@given(bits=widths, count=counts, seed=seeds)
+def test_inline_packed_numbers_survive_chunks_and_blocks(bits: int, count: int, seed: int) -> None:
+    values = narrow(bits, count, seed)
+    bounds = cut(count, list(range(1024, count, 1024)))
+    for through in (through_chunks, through_blocks):
+        decoded = through(InlineBitpacking(bits), values, bounds)
+        np.testing.assert_array_equal(decoded.data, values.data)
+
+
+@given(bits=widths, count=counts, cuts=cuts, seed=seeds)
+def test_out_of_line_packed_numbers_survive_blocks(
+    bits: int, count: int, cuts: list[int], seed: int
+) -> None:
+    values = narrow(bits, count, seed)
+    width = max(int(values.integers().max(initial=0)).bit_length(), 1)
+    encoding = OutOfLineBitpacking(bits, width)
+    decoded = through_blocks(encoding, values, cut(count, cuts))
+    np.testing.assert_array_equal(decoded.data, values.data)
+
+
+@given(bits=widths, count=counts, cuts=cuts, seed=seeds)
+def test_runs_survive_chunks_and_blocks(bits: int, count: int, cuts: list[int], seed: int) -> None:
+    values = runs(bits, count, seed)
+    for through in (through_chunks, through_blocks):
+        decoded = through(Rle(bits), values, cut(count, cuts))
+        np.testing.assert_array_equal(decoded.data, values.data)
+
+
+@given(bits=st.sampled_from([32, 64]), count=counts, cuts=cuts, seed=seeds)
+def test_split_streams_survive_chunks(bits: int, count: int, cuts: list[int], seed: int) -> None:
+    values = narrow(bits, count, seed)
+    decoded = through_chunks(ByteStreamSplit(bits), values, cut(count, cuts))
+    np.testing.assert_array_equal(decoded.data, values.data)
+
+
+@given(
+    codec=st.sampled_from([Codec("zstd"), Codec("zstd", 9), Codec("lz4_raw")]),
+    items=strings,
+    cuts=st.lists(st.integers(1, 30)),
+)
+def test_compressed_strings_survive_every_context(
+    codec: Codec, items: list[bytes], cuts: list[int]
+) -> None:
+    values = strings_of(items)
+    encoding = General(codec, VariableWidth(32))
+    assert plain(through_chunks(encoding, values, cut(len(items), cuts))) == items
+    assert plain(through_block(encoding, values)) == items
+    assert plain(through_zipped(encoding, values)) == items
+
+
+@given(count=st.integers(1, 500), cuts=cuts, seed=seeds)
+def test_compressed_numbers_survive_chunks(count: int, cuts: list[int], seed: int) -> None:
+    values = runs(32, count, seed)
+    for inner in (Flat(32), ByteStreamSplit(32), Rle(32)):
+        decoded = through_chunks(General(Codec("zstd"), inner), values, cut(count, cuts))
+        np.testing.assert_array_equal(decoded.data, values.data)
+
+
+@given(count=st.integers(0, 30), cuts=st.lists(st.integers(1, 30)), seed=seeds)
+def test_packed_rows_survive_chunks_and_alone(count: int, cuts: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    children = (fixed(rng.integers(0, 9, count, np.uint8)), fixed(rng.random(count)))
+    values = Packed(children, count)
+    encoding = PackedStruct((8, 64), Flat(72))
+    assert plain(through_chunks(encoding, values, cut(count, cuts))) == plain(values)
+    assert plain(through_zipped(encoding, values)) == plain(values)
