@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lance_core.encodings.choose import choose_values
+from lance_core.encodings.constant_encode import encode_all_null, encode_one_value, has_no_value
+from lance_core.encodings.full_zip_encode import encode_full_zip
+from lance_core.encodings.hints import Hints
+from lance_core.encodings.leaf_types import offset_bits
+from lance_core.encodings.mini_block_encode import encode_mini_block
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -59,4 +66,24 @@ def encode_page(leaf: Leaf, field: LanceField, version: FileVersion) -> EncodedP
     UnsupportedFeatureError
         The values have no form in this version.
     """
-    raise NotImplementedError
+    buffers, layout = _encode(leaf, field, version)
+    return EncodedPage(buffers, layout, leaf.num_rows)
+
+
+def _encode(
+    leaf: Leaf, field: LanceField, version: FileVersion
+) -> tuple[tuple[NDArray[np.uint8], ...], pb.PageLayout]:
+    hints = Hints.of(field.metadata, field.name)
+    if has_no_value(leaf):
+        return encode_all_null(leaf, version)
+    length_bits = offset_bits(field.logical_type)
+    constant = encode_one_value(leaf, version, length_bits)
+    if constant is not None:
+        return constant
+    choice = choose_values(leaf.values, field, hints, version)
+    if not choice.zipped:
+        page = encode_mini_block(leaf, choice, version)
+        if page is not None:
+            return page
+        choice = choose_values(leaf.values, field, hints, version, zipped=True)
+    return encode_full_zip(leaf, choice.values, choice.encoding, length_bits)
