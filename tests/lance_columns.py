@@ -229,6 +229,19 @@ def sample_columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
         ["a", "b"],
     )
     columns["packed struct"] = (packed, {"lance-encoding:packed": "true"})
+    within = pa.StructArray.from_arrays(
+        [packed, plain["string"]],
+        fields=[
+            pa.field("p", packed.type, metadata={"lance-encoding:packed": "true"}),
+            pa.field("s", pa.string()),
+        ],
+    )
+    columns["packed struct in a struct"] = (within, {})
+    for name in ("bool", "bool nulls"):
+        columns[f"{name} full-zip"] = (
+            plain[name],
+            {"lance-encoding:structural-encoding": "fullzip"},
+        )
     columns["packed struct of strings"] = (
         pa.StructArray.from_arrays(
             [pa.array(np.arange(NUM_ROWS)), plain["string"], plain["list of 4 float32"]],

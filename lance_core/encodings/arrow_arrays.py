@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Validity, Values
 
 _MAX_NARROW_OFFSET = 2**31 - 1
+_BYTE_BITS = 8
 _MAX_NULL_ELEMENTS = 2**31 - 1
 
 
@@ -111,6 +112,8 @@ def _fixed_width(values: FixedWidth, arrow_type: pa.DataType, place: Place) -> p
         width = arrow_type.bit_width
     except ValueError:
         width = 0
+    if width == BOOL_BITS and values.bits == _BYTE_BITS:  # full-zip pages give them a byte each
+        values = replace(values, data=(values.data != 0).view(np.uint8), bits=BOOL_BITS)
     if width != values.bits or pa.types.is_nested(arrow_type):
         raise place.corrupt(f"values of {values.bits} bits cannot be {arrow_type}")
     data = values.data

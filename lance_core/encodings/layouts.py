@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lance_core.encodings.blob_page import BlobPage
 from lance_core.encodings.constant_page import ConstantPage
 from lance_core.encodings.describe import describe
 from lance_core.encodings.full_zip import FullZip
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.place import Place
     from lance_core.proto import encodings21_pb2 as pb
 
+_INNER = {"mini_block_layout", "full_zip_layout", "constant_layout"}
 _LENGTH_BITS = {32, 64}
 _MAX_CONTROL_BITS = 32
 
@@ -44,6 +46,9 @@ def describe_layout(message: pb.PageLayout, place: Place, *, is_bool: bool) -> P
         return describe_mini_block(message.mini_block_layout, place)
     if kind == "full_zip_layout":
         return _full_zip(message.full_zip_layout, place)
+    if kind == "blob_layout" and message.blob_layout.inner_layout.WhichOneof("layout") in _INNER:
+        inner = describe_layout(message.blob_layout.inner_layout, place, is_bool=False)
+        return BlobPage(inner, Layers.of(message.blob_layout.layers, place))
     if kind == "constant_layout":
         return _constant(message.constant_layout, place, is_bool=is_bool)
     raise place.unsupported("an unknown page layout" if kind is None else kind)

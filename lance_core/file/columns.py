@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lance_core.encodings.version import FileVersion
 from lance_core.ids import ColumnIndex
 from lance_core.schema.arrow import arrow_type
+from lance_core.schema.blobs import with_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,22 +25,29 @@ class ColumnTarget:
     """A field to read, and the columns of one file that hold its parts.
 
     ``columns`` has an entry for each part that owns a column: in 2.1+ files the leaves, in 2.0
-    files every node.
+    files every node. Blobs are read as descriptors, the form that ``field`` has (see
+    `schema.blobs`); ``has_bytes`` asks for their bytes instead.
     """
 
     field: LanceField
     columns: Mapping[FieldId, ColumnIndex]
+    has_bytes: bool = False
     arrow_type: pa.DataType = attribute(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arrow_type", arrow_type(self.field))
+
+    @property
+    def served_field(self) -> LanceField:
+        """The field as it is handed out."""
+        return with_bytes(self.field) if self.has_bytes else self.field
 
 
 def fields_with_columns(schema: LanceSchema, version: FileVersion) -> list[LanceField]:
     """Return the fields that own a column, in the order of the columns."""
     if version is FileVersion.V2_0:
         return [node for top in schema.fields for node in _every_node(top)]
-    return [node for top in schema.fields for node in _leaves(top)]
+    return [node for top in schema.fields for node in top.leaves()]
 
 
 def column_indices(schema: LanceSchema, version: FileVersion) -> dict[FieldId, ColumnIndex]:
@@ -53,11 +61,3 @@ def _every_node(node: LanceField) -> Iterator[LanceField]:
     if not node.owns_column:
         for child in node.children:
             yield from _every_node(child)
-
-
-def _leaves(node: LanceField) -> Iterator[LanceField]:
-    if node.owns_column:
-        yield node
-        return
-    for child in node.children:
-        yield from _leaves(child)

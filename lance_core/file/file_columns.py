@@ -76,8 +76,6 @@ class FileColumns:
     def _open(self, index: ColumnIndex) -> Column:
         field = self._field_of(index)
         place = Place(self.path, field.name)
-        if field.is_blob:
-            raise place.unsupported("blob")
         parser = PageParser(field, self.version, self._metadata.size, place)
         pages = parser.pages_of(self._metadata.column(index))
         column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))

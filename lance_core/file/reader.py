@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from lance_core.encodings.steps import drive, together
 from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.file.blobs import BlobSource
 from lance_core.file.columns import ColumnTarget, column_indices
 from lance_core.file.file_columns import FileColumns
 from lance_core.file.metadata import read_metadata
 from lance_core.file.target_reads import read_target, take_mapped, take_target
+from lance_core.schema.blobs import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.schema.tree import LanceSchema
 
-__all__ = ["ColumnTarget", "LanceFileReader"]
+__all__ = ["BlobHandling", "ColumnTarget", "LanceFileReader"]
+
+BlobHandling = Literal["descriptions", "all_binary"]
 
 
 class LanceFileReader:
@@ -99,18 +103,30 @@ class LanceFileReader:
         """Return the column of each field by the rule for files that no manifest describes."""
         return dict(self._indices)
 
-    def target(self, name: str) -> ColumnTarget:
+    def target(self, name: str, *, blob_handling: BlobHandling = "descriptions") -> ColumnTarget:
         """Name a field of the file's own schema as something to read.
+
+        Parameters
+        ----------
+        name
+            A column or a part of a nested one, as ``point.x``.
+        blob_handling
+            What stands for a blob: a description, the struct of position and size (in 2.2 files
+            also of kind and file) that is stored, or with ``all_binary`` its bytes.
 
         Raises
         ------
         UnknownColumnError
             The file has no such field.
         """
-        field = self.schema.field(name)
+        if blob_handling not in get_args(BlobHandling):
+            raise InvalidRequestError(
+                f"blob_handling is {blob_handling!r}; take one of {get_args(BlobHandling)}"
+            )
+        field = described(self.schema.field(name))
         indices = self._indices
         columns = {node.id: indices[node.id] for node in field.walk() if node.id in indices}
-        return ColumnTarget(field, columns)
+        return ColumnTarget(field, columns, has_bytes=blob_handling == "all_binary")
 
     def global_buffer(self, index: int) -> memoryview:
         """Read a global buffer; 0 is the file descriptor.
@@ -153,7 +169,8 @@ class LanceFileReader:
         UnsupportedFeatureError
             A page is encoded in a way that is not read; names column and encoding.
         """
-        return drive(self._read_all(targets, ranges), self._fetch)
+        arrays = drive(self._read_all(targets, ranges), self._fetch)
+        return self._served(targets, arrays)
 
     def take(self, targets: Sequence[ColumnTarget], offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Read single rows of several columns.
@@ -190,7 +207,8 @@ class LanceFileReader:
         if len(missing) == 0:
             return done
         rest = iter(drive(together(missing), self._fetch))
-        return [next(rest) if array is None else array for array in done]
+        arrays = [next(rest) if array is None else array for array in done]
+        return self._served(targets, arrays)
 
     def byte_ranges(
         self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
@@ -221,6 +239,16 @@ class LanceFileReader:
 
     def _fetch(self, ranges: ByteRanges) -> Sequence[memoryview]:
         return self._scheduler.read(self.path, ranges)
+
+    def _served(
+        self, targets: Sequence[ColumnTarget], arrays: Sequence[pa.Array]
+    ) -> list[pa.Array]:
+        """Put the bytes of blobs in place of their descriptors where they are asked for."""
+        source = BlobSource(self._scheduler, self.path, self._metadata.size)
+        return [
+            source.with_bytes(target.field, array) if target.has_bytes else array
+            for target, array in zip(targets, arrays, strict=True)
+        ]
 
     def _mapped(self) -> memoryview | None:
         """Return the file as mapped memory where the store can map."""

@@ -113,7 +113,7 @@ def _read_pages(columns: FileColumns, target: ColumnTarget, pieces: Pieces) -> R
         return leaf_array(pages, target.arrow_type, column.place)
     if columns.version is FileVersion.V2_0:
         return (yield from read_node(target.field, partial(columns.of_field, target), pieces))
-    leaves = [node for node in target.field.walk() if node.owns_column]
+    leaves = list(target.field.leaves())
     scales = _rows_per_row(target.field)
     data = yield from together(
         [columns.of_field(target, leaf).read(_scaled(pieces, scales[leaf.id])) for leaf in leaves]

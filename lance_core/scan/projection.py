@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError
 from lance_core.schema.arrow import to_arrow_field
+from lance_core.schema.blobs import described
 from lance_core.schema.field import LanceField
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def resolve_projection(
 
 def _find(schema: LanceSchema, name: str) -> LanceField | PseudoColumn:
     try:
-        return schema.field(name)
+        return described(schema.field(name))
     except UnknownColumnError:
         pseudo = PSEUDO_COLUMNS.get(name)
         if pseudo is not None:

@@ -47,6 +47,14 @@ class LanceField:
         """Whether a 2.1+ file keeps this field itself, not only its children, in a column."""
         return len(self.children) == 0 or self.is_packed or self.is_blob
 
+    def leaves(self) -> Iterator[LanceField]:
+        """Yield the fields at or below this one that own a column of a 2.1+ file, in order."""
+        if self.owns_column:
+            yield self
+            return
+        for child in self.children:
+            yield from child.leaves()
+
     def walk(self) -> Iterator[LanceField]:
         """Yield this field and all below it, parents before children."""
         yield self

@@ -42,7 +42,7 @@ def schema_from_messages(
     """
     top: list[file_pb2.Field] = []
     children: dict[int, list[file_pb2.Field]] = {}
-    seen: set[int] = set()
+    seen: dict[int, None] = {}  # in order: blobs must know whom they follow
     for message in fields:
         _place(message, top, children, seen, path)
     return LanceSchema(
@@ -55,12 +55,12 @@ def _place(
     message: file_pb2.Field,
     top: list[file_pb2.Field],
     children: dict[int, list[file_pb2.Field]],
-    seen: set[int],
+    seen: dict[int, None],
     path: str,
 ) -> None:
-    if message.id == _UNASSIGNED and len(top) > 0:
-        # the descriptor children of a blob column have neither id nor parent: file format 2.1
-        children.setdefault(top[-1].id, []).append(message)
+    if message.id == _UNASSIGNED and len(seen) > 0:
+        # the descriptor children of a blob have neither id nor parent and follow it: 2.1
+        children.setdefault(next(reversed(seen)), []).append(message)
         return
     if message.id in seen:
         raise CorruptFileError(path, f"field id {message.id} occurs twice in the schema")
@@ -72,7 +72,7 @@ def _place(
         raise CorruptFileError(
             path, f"field {message.id} comes before its parent {message.parent_id}"
         )
-    seen.add(message.id)
+    seen[message.id] = None
 
 
 def _to_field(

@@ -54,7 +54,7 @@ class LanceSchema:
             found = next((each for each in fields if each.name == part), None)
             if found is None:
                 break
-            fields = found.children
+            fields = () if found.is_blob else found.children
         if found is None:
             raise UnknownColumnError(path, self.names, where="the schema")
         return found

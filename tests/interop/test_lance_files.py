@@ -161,14 +161,6 @@ def test_random_columns_read_back_equal(column: pa.Array, repeat: int, version: 
         assert str(taken.to_pylist()) == str(repeated.take(pa.array(rows)).to_pylist())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_blobs_are_refused_by_name(version: str) -> None:
-    column = pa.array([b"x" * 50] * 20, pa.large_binary())
-    reader = open_bytes(lance_file(column, version, {"lance-encoding:blob": "true"}))
-    with pytest.raises(UnsupportedFeatureError, match=r"column 'c'.*blob"):
-        reader.read([reader.target("c")], [(0, 20)])
-
-
 def test_a_legacy_file_is_refused_with_advice() -> None:
     data = lance_file(pa.array([1]), "2.2")
     legacy = data[:-8] + b"\x00\x00\x02\x00LANC"
