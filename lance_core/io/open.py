@@ -41,6 +41,37 @@ def open_store(uri: str, storage_options: Mapping[str, str] | None = None) -> Ob
     return MappedStore(uri)
 
 
+def open_parent(
+    uri: str, storage_options: Mapping[str, str] | None = None
+) -> tuple[ObjectStore, str]:
+    """Return the store of the folder that an object lies in, and the object's name in it.
+
+    Parameters
+    ----------
+    uri
+        Path or URI of the object.
+    storage_options
+        As ``open_store``.
+
+    Raises
+    ------
+    InvalidRequestError
+        As ``open_store``, or the URI ends in no name.
+
+    Examples
+    --------
+    >>> store, name = open_parent("/data/a.lance")
+    >>> store.uri, name
+    ('/data', 'a.lance')
+    """
+    folder, slash, name = uri.rpartition("/")
+    if name in {"", ".", ".."} or folder.endswith(":/"):
+        raise InvalidRequestError(f'"{uri}" is no file: its last part is no name')
+    if uri.startswith(_FILE_SCHEME):
+        name = unquote(name)
+    return open_store("." if slash == "" else f"{folder}/", storage_options), name
+
+
 def _local_path(uri: str) -> str:
     host, slash, path = uri.removeprefix(_FILE_SCHEME).partition("/")
     if host not in ("", "localhost") or not slash:

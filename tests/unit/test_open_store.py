@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from lance_core.errors import InvalidRequestError
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.obstore_store import ObStore
-from lance_core.io.open import open_store
+from lance_core.io.open import open_parent, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 S3 = {"region": "us-east-1", "access_key_id": "id", "secret_access_key": "secret"}
 
@@ -81,3 +86,31 @@ def test_two_memory_stores_are_two_places() -> None:
     first.put("a", b"0")
     assert first.uri != second.uri
     assert list(second.list_tree("")) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "root", "name"),
+    [
+        ("/data/a.lance", "/data", "a.lance"),
+        ("/a", "/", "a"),
+        ("file:///my%20sets/a%20b.lance", "/my sets", "a b.lance"),
+        ("file:///a", "/", "a"),
+    ],
+)
+def test_an_object_is_a_name_in_a_store(uri: str, root: str, name: str) -> None:
+    store, found = open_parent(uri)
+    assert (store.uri, found) == (root, name)
+
+
+def test_a_bare_name_lies_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store, name = open_parent("a.lance")
+    assert (store.uri, name) == (str(tmp_path), "a.lance")
+
+
+@pytest.mark.parametrize("uri", ["", "/data/", "s3://bucket", "..", "/data/."])
+def test_a_place_without_a_name_is_no_object(uri: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no name"):
+        open_parent(uri)

@@ -1,0 +1,142 @@
+"""Rows of one top-level field -> pages of all columns below it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from lance_core.encodings.encode_levels import layer_numbers
+from lance_core.encodings.encode_page import encode_page
+from lance_core.encodings.levels import Layer, Layers
+from lance_core.encodings.shred import shred
+from lance_core.encodings.version import FileVersion
+from lance_core.file.blob_writer import descriptor_field
+from lance_core.file.container_writer import FilePage
+from lance_core.file.stored_arrays import stored_array
+from lance_core.proto import encodings21_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from lance_core.encodings.encode_page import EncodedPage
+    from lance_core.file.blob_writer import BlobWriter
+    from lance_core.ids import ColumnIndex, FieldId
+    from lance_core.schema.field import LanceField
+
+    Columns = Mapping[FieldId, ColumnIndex]
+
+
+_MAYBE_NULL = Layers((Layer.NULLABLE_ITEM,))
+
+
+class FieldWriter(Protocol):
+    """How a top-level field becomes pages.
+
+    Attributes
+    ----------
+    stored
+        The field as the file's own schema has it.
+    """
+
+    stored: LanceField
+
+    def prepare(self, array: pa.Array) -> pa.Array:
+        """Turn rows into what pages are made of; called in the order of the rows."""
+
+    def encode(self, array: pa.Array) -> list[FilePage]:
+        """Encode at least one prepared row; called by any thread, in any order."""
+
+    def last_pages(self) -> list[FilePage]:
+        """Return pages that are due when all rows are known."""
+
+
+class LeafPages:
+    """One page per leaf, in 2.1 and 2.2 files."""
+
+    def __init__(self, field: LanceField, columns: Columns, version: FileVersion) -> None:
+        self.stored = field
+        self._version = version
+        self._owners = {node.id: node for node in field.walk() if node.id in columns}
+        self._columns = columns
+
+    def prepare(self, array: pa.Array) -> pa.Array:
+        """Turn JSON text into what files keep."""
+        return stored_array(array, self.stored)
+
+    def encode(self, array: pa.Array) -> list[FilePage]:
+        """Shred the rows and encode each leaf."""
+        return [
+            FilePage(column, page.buffers, page.layout, page.num_rows)
+            for column, page in self.encoded(array)
+        ]
+
+    def encoded(self, array: pa.Array) -> list[tuple[ColumnIndex, EncodedPage]]:
+        """Return the page of each column."""
+        return [
+            (self._columns[field_id], encode_page(leaf, self._owners[field_id], self._version))
+            for field_id, leaf in shred(self.stored, array).items()
+        ]
+
+    def last_pages(self) -> list[FilePage]:
+        """There are none."""
+        return []
+
+
+class BlobPages:
+    """Descriptors of blobs of the second form: an ordinary packed struct."""
+
+    def __init__(self, field: LanceField, columns: Columns, blobs: BlobWriter) -> None:
+        self.stored = descriptor_field(field, FileVersion.V2_2)
+        self._field = field
+        self._blobs = blobs
+        self._leaves = LeafPages(self.stored, columns, FileVersion.V2_2)
+
+    def prepare(self, array: pa.Array) -> pa.Array:
+        """Write the bytes."""
+        return self._blobs.write(array, self._field)
+
+    def encode(self, array: pa.Array) -> list[FilePage]:
+        """Encode the descriptors."""
+        return self._leaves.encode(array)
+
+    def last_pages(self) -> list[FilePage]:
+        """There are none."""
+        return []
+
+
+class OldBlobPages:
+    """Descriptors of blobs of the first form in a 2.1 file: a layout around a packed struct."""
+
+    def __init__(self, field: LanceField, columns: Columns, blobs: BlobWriter) -> None:
+        self.stored = field
+        self._blobs = blobs
+        self._leaves = LeafPages(
+            descriptor_field(field, FileVersion.V2_1), columns, FileVersion.V2_1
+        )
+
+    def prepare(self, array: pa.Array) -> pa.Array:
+        """Write the bytes."""
+        return self._blobs.write(array, self.stored)
+
+    def encode(self, array: pa.Array) -> list[FilePage]:
+        """Encode the descriptors and wrap their layout."""
+        ((column, page),) = self._leaves.encoded(array)
+        layers = layer_numbers(_MAYBE_NULL)
+        blobs = encodings21_pb2.BlobLayout(inner_layout=page.layout, layers=layers)
+        layout = encodings21_pb2.PageLayout(blob_layout=blobs)
+        return [FilePage(column, page.buffers, layout, page.num_rows)]
+
+    def last_pages(self) -> list[FilePage]:
+        """There are none."""
+        return []
+
+
+def field_writer(
+    field: LanceField, columns: Columns, version: FileVersion, blobs: BlobWriter
+) -> FieldWriter:
+    """Return the writer of a field that ``check_storable`` accepts."""
+    if not field.is_blob:
+        return LeafPages(field, columns, version)
+    kind = OldBlobPages if version is FileVersion.V2_1 else BlobPages
+    return kind(field, columns, blobs)

@@ -1,0 +1,93 @@
+"""Rows of one column that wait until they make a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_PARTS = 256
+_RETAINS_TOO_MUCH = 4
+"""A slice that keeps more than this times its own bytes alive is copied."""
+
+
+class PendingRows:
+    """Cuts what arrives into pieces of about ``page_bytes``, whatever the size of the batches.
+
+    Memory is bounded by two pages and one batch. Rows are never cut: one that is larger than a
+    page makes a page of its own.
+    """
+
+    def __init__(self, page_bytes: int) -> None:
+        self._page_bytes = page_bytes
+        self._parts: list[pa.Array] = []
+        self._num_bytes = 0
+
+    def add(self, array: pa.Array) -> Iterator[pa.Array]:
+        """Take rows; yield the pieces that are complete now, which may share memory with them."""
+        num_bytes = row_bytes(array)
+        self._parts.append(array)
+        self._num_bytes += num_bytes
+        if self._num_bytes >= self._page_bytes:
+            whole = self._joined()
+            full = _full_rows(whole, self._num_bytes, self._page_bytes)
+            yield from _cut(whole.slice(0, full), self._page_bytes)
+            self._keep(whole.slice(full))
+        elif len(self._parts) > _MAX_PARTS:
+            self._keep(self._joined())
+        elif array.get_total_buffer_size() > _RETAINS_TOO_MUCH * max(num_bytes, 1):
+            self._parts[-1] = pa.concat_arrays([array])
+
+    def rest(self) -> Iterator[pa.Array]:
+        """Yield the rows that are left."""
+        if len(self._parts) > 0:
+            yield from _cut(self._joined(), self._page_bytes)
+            self._keep(None)
+
+    def _joined(self) -> pa.Array:
+        return self._parts[0] if len(self._parts) == 1 else pa.concat_arrays(self._parts)
+
+    def _keep(self, rest: pa.Array | None) -> None:
+        """Start anew with a copy of ``rest``, so that the memory it is cut from can go."""
+        self._parts = [] if rest is None or len(rest) == 0 else [pa.concat_arrays([rest])]
+        self._num_bytes = sum(map(row_bytes, self._parts))
+
+
+def row_bytes(array: pa.Array) -> int:
+    """Return the bytes that the rows of an array take, without those of its dictionaries.
+
+    Dictionaries do not get smaller when rows are cut off.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        return row_bytes(array.storage)
+    if isinstance(array, pa.DictionaryArray):
+        return int(array.indices.nbytes)
+    if isinstance(array, pa.StructArray):
+        return len(array) // 8 + sum(
+            row_bytes(array.field(i)) for i in range(array.type.num_fields)
+        )
+    if isinstance(array, pa.ListArray | pa.LargeListArray) and len(array) > 0:
+        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+        return 4 * len(array) + row_bytes(array.values.slice(first, last - first))
+    return int(array.nbytes)
+
+
+def _full_rows(array: pa.Array, num_bytes: int, page_bytes: int) -> int:
+    """Return how many rows make whole pages, taking all rows for equally large."""
+    rows_per_page = max(1, len(array) * page_bytes // num_bytes)
+    return len(array) // rows_per_page * rows_per_page
+
+
+def _cut(array: pa.Array, page_bytes: int) -> Iterator[pa.Array]:
+    """Yield pieces of equal numbers of rows; those that are still too large are cut again."""
+    num_pieces = -(-row_bytes(array) // page_bytes)
+    if num_pieces <= 1 or len(array) == 1:
+        if len(array) > 0:
+            yield array
+        return
+    rows = -(-len(array) // num_pieces)
+    for start in range(0, len(array), rows):
+        yield from _cut(array.slice(start, rows), page_bytes)
