@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_INLINE_BYTES = 32
 _NONE = np.empty(0, np.uint8)
-_LEAF_NULL = 1
 
 
 def has_no_value(leaf: Leaf) -> bool:
@@ -42,13 +41,8 @@ def encode_all_null(leaf: Leaf, version: FileVersion) -> tuple[Buffers, pb.PageL
 
 
 def _says_nothing(leaf: Leaf) -> bool:
-    """Whether the reader can do without levels: it takes all rows for nulls of the leaf."""
-    if leaf.repetition is not None or leaf.layers.layers[0] is not Layer.NULLABLE_ITEM:
-        return False
-    if leaf.definition is None:
-        return True
-    has_other_nulls = sum(layer.num_levels for layer in leaf.layers.layers) > 1
-    return not has_other_nulls and bool((leaf.definition == _LEAF_NULL).all())
+    """Whether each row is a null of the leaf; pylance wants the levels of nulls inside structs."""
+    return leaf.layers.layers == (Layer.NULLABLE_ITEM,)
 
 
 def _raw(levels: Levels | None) -> NDArray[np.uint8]:

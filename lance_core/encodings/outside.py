@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +26,8 @@ _LISTS = {
 }
 
 
-def _item_layer(*, has_nulls: bool) -> Layer:
-    return Layer.NULLABLE_ITEM if has_nulls else Layer.ALL_VALID_ITEM
+def _nullable_if(layer: Layer, may_be_null: bool) -> Layer:
+    return Layer.NULLABLE_ITEM if may_be_null else layer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,8 @@ class Outside:
     Attributes
     ----------
     layers
-        Outermost first; each says what occurs in it and no more.
+        Outermost first; each says what occurs in it, but for structs around lists: see
+        ``with_lists``.
     repetition
         Shape ``(levels,)`` or None without lists; 0 begins a row, ``k`` continues the ``k``-th
         list from the outside.
@@ -46,6 +47,10 @@ class Outside:
         position ``i`` has ``2 * i + 1`` for null and ``2 * i + 2`` for empty.
     num_levels, num_rows
         Entries and rows.
+    has_own_nulls
+        Whether the innermost layer has nulls that nothing around it made.
+    may_be_null
+        Of each layer, whether it is a struct that its field declares nullable.
     """
 
     layers: tuple[Layer, ...]
@@ -53,19 +58,23 @@ class Outside:
     definition: Levels | None
     num_levels: int
     num_rows: int
+    has_own_nulls: bool = False
+    may_be_null: tuple[bool, ...] = ()
 
     @classmethod
     def of_rows(cls, num_rows: int) -> Outside:
         """Return the outside of a top-level field: nothing."""
         return cls((), None, None, num_rows, num_rows)
 
-    def with_items(self, validity: Validity) -> tuple[Outside, Validity]:
+    def with_items(self, validity: Validity, *, nullable: bool) -> tuple[Outside, Validity]:
         """Go into a struct or a leaf.
 
         Parameters
         ----------
         validity
             Shape ``(slots,)``; which of its slots are valid.
+        nullable
+            Whether its field allows nulls.
 
         Returns
         -------
@@ -74,15 +83,16 @@ class Outside:
             outside.
         """
         if validity is None and self.definition is None:
-            return self._inside(_item_layer(has_nulls=False), None), None
+            return self._inside(Layer.ALL_VALID_ITEM, None, nullable), None
         definition = self._codes().copy()
         has_slot = self._has_slot()
         if validity is None:
             valid = np.ones(int(np.count_nonzero(has_slot[definition])), np.bool_)
         else:
             valid = validity.copy()
-        num_nulls = mark_nulls(definition, has_slot, valid, self._null_code)
-        return self._inside(_item_layer(has_nulls=num_nulls > 0), definition), valid
+        has_nulls = mark_nulls(definition, has_slot, valid, self._null_code) > 0
+        layer = Layer.NULLABLE_ITEM if has_nulls else Layer.ALL_VALID_ITEM
+        return self._inside(layer, definition, nullable), valid
 
     def with_lists(self, array: pa.ListArray | pa.LargeListArray) -> tuple[Outside, pa.Array]:
         """Go into lists or maps.
@@ -96,9 +106,9 @@ class Outside:
         offsets, validity = offsets_of(array), validity_of(array)
         valid = np.ones(len(array), np.bool_) if validity is None else validity
         lists = (self._codes(), self._has_slot(), offsets, valid)
-        counts = np.zeros(4, np.int64)
+        counts = np.zeros(5, np.int64)
         measure_lists(*lists, counts)
-        num_levels, num_elements, num_nulls, num_empties = counts.tolist()
+        num_levels, num_elements, num_nulls, num_empties, num_hidden = counts.tolist()
         repetition, definition = np.empty((2, num_levels), np.uint16)
         continues = 1 + sum(layer.is_list for layer in self.layers)
         before = self.repetition
@@ -112,11 +122,21 @@ class Outside:
             visible = np.empty(num_elements, np.int64)
             visible_elements(*lists, visible)
             elements = array.values.take(pa.array(visible))
-        has_codes = self.definition is not None or num_nulls + num_empties > 0
-        layers = (*self.layers, _LISTS[num_nulls > 0, num_empties > 0])
-        return Outside(
-            layers, repetition, definition if has_codes else None, num_levels, self.num_rows
-        ), elements
+        # Lists in null structs have to be nullable, and structs around lists in all pages or none:
+        # pylance loses count otherwise.
+        layer = _LISTS[num_nulls + num_hidden > 0, num_empties > 0]
+        layers = tuple(map(_nullable_if, self.layers, self.may_be_null))
+        has_codes = any(around.num_levels > 0 for around in (*layers, layer))
+        inside = Outside(
+            (*layers, layer),
+            repetition,
+            definition if has_codes else None,
+            num_levels,
+            self.num_rows,
+            num_nulls > 0,
+            (*self.may_be_null, False),
+        )
+        return inside, elements
 
     def levels(self) -> tuple[Levels | None, Levels | None, Layers]:
         """Return repetition, definition and layers numbered from the inside, as files have them."""
@@ -162,6 +182,11 @@ class Outside:
             slots[2 * index + 1] = True
         return slots
 
-    def _inside(self, layer: Layer, definition: Levels | None) -> Outside:
-        layers = (*self.layers, layer)
-        return Outside(layers, self.repetition, definition, self.num_levels, self.num_rows)
+    def _inside(self, layer: Layer, definition: Levels | None, nullable: bool) -> Outside:
+        return replace(
+            self,
+            layers=(*self.layers, layer),
+            definition=definition,
+            has_own_nulls=layer is Layer.NULLABLE_ITEM,
+            may_be_null=(*self.may_be_null, nullable),
+        )

@@ -39,7 +39,8 @@ class Leaf:
     definition
         Shape ``(levels,)`` uint16, or None where nothing is null or empty.
     layers
-        What the levels mean; only what occurs in these rows takes definition levels.
+        What the levels mean. Only what occurs in these rows takes definition levels, but for
+        structs around lists: those take one in all pages if they are nullable.
     num_rows
         Rows of the table.
     """
@@ -99,7 +100,7 @@ class _Walker:
         if field.owns_column:
             self.leaves[field.id] = self._leaf(field, array, outside)
         elif pa.types.is_struct(kind):
-            inside, _ = outside.with_items(validity_of(array))
+            inside, _ = outside.with_items(validity_of(array), nullable=field.nullable)
             self._check_nullable(field, inside)
             for index, child in enumerate(field.children):
                 self.walk(child, array.field(index), inside)
@@ -117,7 +118,7 @@ class _Walker:
         if array.type == pa.struct([]):
             return _empty_structs(outside)
         values = from_arrow(array, self._column)
-        inside, valid = outside.with_items(values.validity)
+        inside, valid = outside.with_items(values.validity, nullable=field.nullable)
         self._check_nullable(field, inside)
         own = values.validity
         if valid is not None and (own is None or not np.array_equal(valid, own)):
@@ -125,7 +126,7 @@ class _Walker:
         return Leaf(values, *inside.levels(), outside.num_rows)
 
     def _check_nullable(self, field: LanceField, inside: Outside) -> None:
-        if not field.nullable and inside.layers[-1].null_level is not None:
+        if not field.nullable and inside.has_own_nulls:
             raise InvalidRequestError(
                 f"field {field.name!r} of column {self._column!r} holds nulls but is declared "
                 "without; declare it nullable or fill them"

@@ -72,11 +72,11 @@ def measure_lists(
     offsets, valid
         Shapes ``(slots + 1,)`` and ``(slots,)``; the lists.
     counts
-        Shape ``(4,)``; receives levels with the elements spelt out, elements of valid lists, null
-        lists, empty lists.
+        Shape ``(5,)``; receives levels with the elements spelt out, elements of valid lists, null
+        lists, empty lists, and lists that a null struct hides.
     """
     slot = 0
-    levels = elements = nulls = empties = 0
+    levels = elements = nulls = empties = hidden = 0
     for entry in range(definition.shape[0]):
         code = definition[entry]
         size = 0
@@ -86,6 +86,8 @@ def measure_lists(
                 empties += size == 0
             elif code == 0:
                 nulls += 1
+            else:
+                hidden += 1
             slot += 1
         elements += size
         levels += max(size, 1)
@@ -93,6 +95,7 @@ def measure_lists(
     counts[1] = elements
     counts[2] = nulls
     counts[3] = empties
+    counts[4] = hidden
 
 
 @kernel
@@ -172,6 +175,6 @@ def _warm() -> None:
     slots = np.ones(1, np.bool_)
     offsets = np.zeros(2, np.int64)
     mark_nulls(levels, slots, slots, 1)
-    measure_lists(levels, slots, offsets, slots, np.zeros(4, np.int64))
+    measure_lists(levels, slots, offsets, slots, np.zeros(5, np.int64))
     expand_lists(levels, levels, slots, offsets, slots, 1, 0, levels.copy(), levels.copy())
     visible_elements(levels, slots, offsets, slots, np.empty(0, np.int64))

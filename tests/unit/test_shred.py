@@ -80,9 +80,9 @@ def test_a_null_struct_hides_the_lists_in_it() -> None:
         mask=pa.array([False, True, False]),
     )
     leaf = shred(field, array)[FieldId(2)]
-    assert leaf.layers.layers == (Layer.ALL_VALID_ITEM, Layer.ALL_VALID_LIST, Layer.NULLABLE_ITEM)
+    assert leaf.layers.layers == (Layer.ALL_VALID_ITEM, Layer.NULLABLE_LIST, Layer.NULLABLE_ITEM)
     assert leaf.definition is not None
-    assert leaf.definition.tolist() == [0, 1, 0]
+    assert leaf.definition.tolist() == [0, 2, 0]
     assert numbers(leaf.values) == [1, 3]
 
 
