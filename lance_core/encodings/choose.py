@@ -113,12 +113,18 @@ def _plain(values: Values, logical_type: str, field: LanceField) -> Compression:
 
 
 def _prefers_zip(values: Values, hints: Hints) -> bool:
-    widest = _widest_bytes(values)
-    if isinstance(values, FixedWidth) and values.bits == BOOL_BITS:
+    if _holds_bits(values):
         return False
     if hints.structural_encoding is not None:
         return hints.structural_encoding == "fullzip"
-    return widest >= _ZIPPED_BYTES
+    return _widest_bytes(values) >= _ZIPPED_BYTES
+
+
+def _holds_bits(values: Values) -> bool:
+    """Whether values are booleans or lists of them, which do not fill whole bytes one by one."""
+    while isinstance(values, FixedSizeLists):
+        values = values.items
+    return isinstance(values, FixedWidth) and values.bits == BOOL_BITS
 
 
 def _widest_bytes(values: Values) -> int:
