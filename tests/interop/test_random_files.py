@@ -1,0 +1,45 @@
+"""Random nested tables: whatever pylance writes, we read back equal, however it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from lance.file import LanceFileWriter
+
+from lance_core.file.reader import LanceFileReader
+from lance_core.io.mapped_store import MappedStore
+from lance_core.io.scheduler import RangeScheduler
+from tests.file_reads import assert_reads_as
+from tests.lance_columns import VERSIONS, open_bytes
+from tests.lance_strategies import LanceCase, lance_cases
+
+pytestmark = pytest.mark.interop
+NAME = "file.lance"
+# tables are large on purpose
+lenient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def write_with_pylance(case: LanceCase, path: Path) -> None:
+    """Write a case; a batch makes a page of its own where the case says how long pages are."""
+    cache_bytes = None if case.page_rows is None else 1
+    with LanceFileWriter(
+        str(path), case.table.schema, version=case.version, data_cache_bytes=cache_bytes
+    ) as writer:
+        for batch in case.batches_for_pylance():
+            writer.write_batch(batch)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@lenient
+@given(data=st.data())
+def test_whatever_pylance_writes_reads_back_equal(version: str, data: st.DataObject) -> None:
+    case = data.draw(lance_cases(version))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / NAME
+        write_with_pylance(case, path)
+        assert_reads_as(open_bytes(path.read_bytes()), case.table)
+        mapped = RangeScheduler(MappedStore(Path(folder)))
+        assert_reads_as(LanceFileReader.open(mapped, NAME), case.table)
