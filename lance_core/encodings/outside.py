@@ -122,9 +122,9 @@ class Outside:
             visible = np.empty(num_elements, np.int64)
             visible_elements(*lists, visible)
             elements = array.values.take(pa.array(visible))
-        # Lists in null structs have to be nullable, and structs around lists in all pages or none:
-        # pylance loses count otherwise.
-        layer = _LISTS[num_nulls + num_hidden > 0, num_empties > 0]
+        # Structs around lists have to be nullable in all pages or in none, and lists in nullable
+        # structs have to be nullable: pylance loses count otherwise.
+        layer = _LISTS[num_nulls + num_hidden > 0 or self._in_nullable_struct(), num_empties > 0]
         layers = tuple(map(_nullable_if, self.layers, self.may_be_null))
         has_codes = any(around.num_levels > 0 for around in (*layers, layer))
         inside = Outside(
@@ -181,6 +181,15 @@ class Outside:
                 break
             slots[2 * index + 1] = True
         return slots
+
+    def _in_nullable_struct(self) -> bool:
+        """Whether a struct that may be null lies between here and the next list outside."""
+        for layer, nullable in zip(self.layers[::-1], self.may_be_null[::-1], strict=True):
+            if layer.is_list:
+                break
+            if nullable:
+                return True
+        return False
 
     def _inside(self, layer: Layer, definition: Levels | None, nullable: bool) -> Outside:
         return replace(
