@@ -9,6 +9,7 @@ from lance_core.encodings.encode_page import encode_page
 from lance_core.encodings.levels import Layer, Layers
 from lance_core.encodings.shred import shred
 from lance_core.encodings.version import FileVersion
+from lance_core.file.array_pages import ArrayPages
 from lance_core.file.blob_writer import descriptor_field
 from lance_core.file.container_writer import FilePage
 from lance_core.file.stored_arrays import stored_array
@@ -84,13 +85,19 @@ class LeafPages:
 
 
 class BlobPages:
-    """Descriptors of blobs of the second form: an ordinary packed struct."""
+    """Descriptors of blobs as ordinary packed structs, which ``inner`` writes.
 
-    def __init__(self, field: LanceField, columns: Columns, blobs: BlobWriter) -> None:
-        self.stored = descriptor_field(field, FileVersion.V2_2)
+    ``stored`` is what the schema of the file says: in 2.2 the descriptors' own field, in 2.0 the
+    caller's, because there the column's encoding says that it is one of blobs.
+    """
+
+    def __init__(
+        self, field: LanceField, stored: LanceField, blobs: BlobWriter, inner: FieldWriter
+    ) -> None:
+        self.stored = stored
         self._field = field
         self._blobs = blobs
-        self._leaves = LeafPages(self.stored, columns, FileVersion.V2_2)
+        self._inner = inner
 
     def prepare(self, array: pa.Array) -> pa.Array:
         """Write the bytes."""
@@ -98,22 +105,20 @@ class BlobPages:
 
     def encode(self, array: pa.Array) -> list[FilePage]:
         """Encode the descriptors."""
-        return self._leaves.encode(array)
+        return self._inner.encode(array)
 
     def last_pages(self) -> list[FilePage]:
         """There are none."""
         return []
 
 
-class OldBlobPages:
-    """Descriptors of blobs of the first form in a 2.1 file: a layout around a packed struct."""
+class WrappedBlobPages:
+    """Descriptors of blobs in a 2.1 file: a layout of its own around that of a packed struct."""
 
-    def __init__(self, field: LanceField, columns: Columns, blobs: BlobWriter) -> None:
+    def __init__(self, field: LanceField, blobs: BlobWriter, inner: LeafPages) -> None:
         self.stored = field
         self._blobs = blobs
-        self._leaves = LeafPages(
-            descriptor_field(field, FileVersion.V2_1), columns, FileVersion.V2_1
-        )
+        self._inner = inner
 
     def prepare(self, array: pa.Array) -> pa.Array:
         """Write the bytes."""
@@ -121,7 +126,7 @@ class OldBlobPages:
 
     def encode(self, array: pa.Array) -> list[FilePage]:
         """Encode the descriptors and wrap their layout."""
-        ((column, page),) = self._leaves.encoded(array)
+        ((column, page),) = self._inner.encoded(array)
         layers = layer_numbers(_MAYBE_NULL)
         blobs = encodings21_pb2.BlobLayout(inner_layout=page.layout, layers=layers)
         layout = encodings21_pb2.PageLayout(blob_layout=blobs)
@@ -136,7 +141,13 @@ def field_writer(
     field: LanceField, columns: Columns, version: FileVersion, blobs: BlobWriter
 ) -> FieldWriter:
     """Return the writer of a field that ``check_storable`` accepts."""
+    is_v2_0 = version is FileVersion.V2_0
     if not field.is_blob:
-        return LeafPages(field, columns, version)
-    kind = OldBlobPages if version is FileVersion.V2_1 else BlobPages
-    return kind(field, columns, blobs)
+        return ArrayPages(field, columns) if is_v2_0 else LeafPages(field, columns, version)
+    described = descriptor_field(field, version)
+    if is_v2_0:
+        return BlobPages(field, field, blobs, ArrayPages(described, columns))
+    inner = LeafPages(described, columns, version)
+    if version is FileVersion.V2_1:
+        return WrappedBlobPages(field, blobs, inner)
+    return BlobPages(field, described, blobs, inner)

@@ -20,6 +20,7 @@ from lance_core.file.pending_rows import PendingRows
 from lance_core.file.storable import check_storable
 from lance_core.file.stored_arrays import BatchChecker
 from lance_core.io.open import open_parent
+from lance_core.proto import encodings20_pb2
 from lance_core.schema.from_arrow import schema_from_arrow
 from lance_core.schema.to_proto import schema_message
 from lance_core.schema.tree import LanceSchema
@@ -39,6 +40,11 @@ _MAX_PAGE_BYTES = 8 << 20
 _MAX_BUFFERED_BYTES = 64 << 20
 _MIN_PAGE_BYTES = 4 << 10
 _NUM_THREADS = 2
+
+_BLOB_COLUMN = encodings20_pb2.ColumnEncoding(
+    blob=encodings20_pb2.Blob(inner=encodings20_pb2.ColumnEncoding(values=encodings20_pb2.Empty()))
+)
+"""How a 2.0 file says that a column is one of blobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,10 @@ class LanceFileWriter:
             )
             for field in tree.fields
         ]
+        if version is FileVersion.V2_0:
+            for field in tree.fields:
+                if field.is_blob:
+                    self._container.set_column_encoding(self._columns[field.id], _BLOB_COLUMN)
         self._jobs = OrderedJobs(
             self._add_pages, num_threads=_NUM_THREADS, max_waiting=_NUM_THREADS + 1
         )
