@@ -37,8 +37,8 @@ class Outside:
     Attributes
     ----------
     layers
-        Outermost first; each says what occurs in it, but for structs around lists: see
-        ``with_lists``.
+        Outermost first. Each says what occurs in it, whether it comes from there or from a null
+        struct outside, and `with_lists` adds what pylance needs.
     repetition
         Shape ``(levels,)`` or None without lists; 0 begins a row, ``k`` continues the ``k``-th
         list from the outside.
@@ -50,7 +50,7 @@ class Outside:
     has_own_nulls
         Whether the innermost layer has nulls that nothing around it made.
     may_be_null
-        Of each layer, whether it is a struct that its field declares nullable.
+        Of each layer, whether it is a struct that is declared nullable, or in such a struct.
     """
 
     layers: tuple[Layer, ...]
@@ -83,16 +83,16 @@ class Outside:
             outside.
         """
         if validity is None and self.definition is None:
-            return self._inside(Layer.ALL_VALID_ITEM, None, nullable), None
+            return self._inside(Layer.ALL_VALID_ITEM, None, nullable, 0), None
         definition = self._codes().copy()
         has_slot = self._has_slot()
         if validity is None:
             valid = np.ones(int(np.count_nonzero(has_slot[definition])), np.bool_)
         else:
             valid = validity.copy()
-        has_nulls = mark_nulls(definition, has_slot, valid, self._null_code) > 0
-        layer = Layer.NULLABLE_ITEM if has_nulls else Layer.ALL_VALID_ITEM
-        return self._inside(layer, definition, nullable), valid
+        num_nulls = mark_nulls(definition, has_slot, valid, self._null_code)
+        layer = Layer.ALL_VALID_ITEM if bool(valid.all()) else Layer.NULLABLE_ITEM
+        return self._inside(layer, definition, nullable, num_nulls), valid
 
     def with_lists(self, array: pa.ListArray | pa.LargeListArray) -> tuple[Outside, pa.Array]:
         """Go into lists or maps.
@@ -183,19 +183,16 @@ class Outside:
         return slots
 
     def _in_nullable_struct(self) -> bool:
-        """Whether a struct that may be null lies between here and the next list outside."""
-        for layer, nullable in zip(self.layers[::-1], self.may_be_null[::-1], strict=True):
-            if layer.is_list:
-                break
-            if nullable:
-                return True
-        return False
+        """Whether a struct that may be null is around, with no list in between."""
+        return len(self.layers) > 0 and self.may_be_null[-1]
 
-    def _inside(self, layer: Layer, definition: Levels | None, nullable: bool) -> Outside:
+    def _inside(
+        self, layer: Layer, definition: Levels | None, nullable: bool, num_nulls: int
+    ) -> Outside:
         return replace(
             self,
             layers=(*self.layers, layer),
             definition=definition,
-            has_own_nulls=layer is Layer.NULLABLE_ITEM,
-            may_be_null=(*self.may_be_null, nullable),
+            has_own_nulls=num_nulls > 0,
+            may_be_null=(*self.may_be_null, nullable or self._in_nullable_struct()),
         )

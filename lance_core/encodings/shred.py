@@ -39,8 +39,7 @@ class Leaf:
     definition
         Shape ``(levels,)`` uint16, or None where nothing is null or empty.
     layers
-        What the levels mean. Only what occurs in these rows takes definition levels, but for
-        structs around lists: those take one in all pages if they are nullable.
+        What the levels mean; see `Outside`.
     num_rows
         Rows of the table.
     """
