@@ -1,0 +1,85 @@
+"""How rows gather to pages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.file.pending_rows import PendingRows, row_bytes
+
+PAGE_BYTES = 8000
+
+
+def pieces_of(*arrays: pa.Array) -> list[pa.Array]:
+    pending = PendingRows(PAGE_BYTES)
+    return [piece for array in arrays for piece in pending.add(array)] + list(pending.rest())
+
+
+def numbers(count: int) -> pa.Array:
+    return pa.array(np.arange(count))
+
+
+def test_small_batches_gather_to_a_page() -> None:
+    pieces = pieces_of(*[numbers(100)] * 25)
+    assert [len(piece) for piece in pieces] == [1000, 1000, 500]
+
+
+def test_a_large_batch_is_cut_into_pages() -> None:
+    pieces = pieces_of(numbers(3500))
+    assert [len(piece) for piece in pieces] == [1000, 1000, 1000, 500]
+    assert pa.concat_arrays(pieces).equals(numbers(3500))
+
+
+def test_no_page_is_larger_than_asked_for_however_sizes_vary() -> None:
+    texts = pa.array(["x" * (1 + 7000 * (i % 97 == 0)) for i in range(2000)])
+    pieces = pieces_of(texts)
+    assert all(row_bytes(piece) <= PAGE_BYTES for piece in pieces)
+    assert pa.concat_arrays(pieces).equals(texts)
+
+
+def test_a_row_larger_than_a_page_is_a_page() -> None:
+    pieces = pieces_of(pa.array(["a", "b" * 10_000, "c" * 20_000, "d"]))
+    assert [len(piece) for piece in pieces] == [1, 1, 1, 1]
+
+
+def test_rows_without_bytes_make_one_page() -> None:
+    assert [len(piece) for piece in pieces_of(pa.nulls(10**6), pa.nulls(5))] == [10**6 + 5]
+
+
+def test_no_rows_make_no_page() -> None:
+    assert pieces_of() == []
+    assert pieces_of(numbers(0)) == []
+
+
+def test_what_waits_does_not_keep_the_batch_it_is_cut_from() -> None:
+    batch = numbers(1_000_100)
+    before = pa.total_allocated_bytes()
+    pending = PendingRows(PAGE_BYTES)
+    waiting = batch.slice(10, 5)
+    assert list(pending.add(waiting)) == []
+    del batch, waiting
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert [len(piece) for piece in pending.rest()] == [5]
+
+
+def test_very_small_batches_are_joined_while_they_wait() -> None:
+    pieces = pieces_of(*[numbers(1)] * 700)
+    assert [len(piece) for piece in pieces] == [700]
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (pa.array([1, 2, 3]).slice(1), 16),
+        (pa.array(["a" * 100] * 8).dictionary_encode(), 32),
+        (pa.array([["ab"], ["cd"]]).slice(1), 4 + 4 + 2),
+        (pa.array([{"x": 1, "y": 2.0}] * 8), 1 + 128),
+        (pa.array([[1]] * 2, pa.large_list(pa.int8())), 10),
+        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8())), 4 + 5 + 1),
+        (pa.array([b"0123456789abcdef"] * 2, pa.uuid()), 32),
+    ],
+    ids=["numbers", "dictionary", "list", "struct", "large list", "map", "extension"],
+)
+def test_rows_are_weighed_without_what_all_of_them_share(array: pa.Array, expected: int) -> None:
+    assert row_bytes(array) == expected
