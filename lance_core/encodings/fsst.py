@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lance_core.encodings.compression import Compression
-from lance_core.encodings.values import Variable
+from lance_core.encodings.compression import ChunkBuffer, Compression
+from lance_core.encodings.values import Variable, variable
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.fsst import ESCAPE, SLACK, expand, expanded_offsets
+from lance_core.kernels.fsst_encode import MATCHER_BYTES, build_matcher, compress
 from lance_core.kernels.memory import address_of
 from lance_core.proto import encodings21_pb2 as pb
 
@@ -110,6 +111,37 @@ class Fsst(Compression):
         """Return the message of this encoding."""
         fsst = pb.Fsst(symbol_table=self.table.to_bytes(), values=self.inner.message())
         return pb.CompressiveEncoding(fsst=fsst)
+
+    def encode_chunks(self, values: Values, bounds: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Write the codes of the strings as the inner encoding does."""
+        return self.inner.encode_chunks(compressed(variable(values), self.table), bounds)
+
+    def encode_blocks(self, values: Values, bounds: NDArray[np.int64]) -> ChunkBuffer:
+        """Write the codes of the strings as the inner encoding does."""
+        return self.inner.encode_blocks(compressed(variable(values), self.table), bounds)
+
+    def encode_zipped(self, values: Values) -> Values:
+        """Return the codes of each string."""
+        return self.inner.encode_zipped(compressed(variable(values), self.table))
+
+
+def matcher_of(symbols: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return what finds symbols in strings; codes are positions, longer symbols come first."""
+    matcher = np.zeros(MATCHER_BYTES, np.uint8)
+    build_matcher(symbols, lengths, matcher)
+    return matcher
+
+
+def compressed(values: Variable, table: SymbolTable) -> Variable:
+    """Return the codes of all strings; a table that was trained has longer symbols first."""
+    if table.is_identity:
+        return values
+    count = int(np.count_nonzero(table.lengths))
+    matcher = matcher_of(table.symbols[:count], table.lengths[:count])
+    offsets = np.empty(len(values.offsets), np.int64)
+    out = np.empty(2 * int(values.offsets[-1] - values.offsets[0]), np.uint8)
+    compress(address_of(matcher), address_of(values.data), values.offsets, offsets, out)
+    return Variable(offsets, out[: int(offsets[-1])])
 
 
 def expanded(values: Values, table: SymbolTable, place: Place) -> Variable:

@@ -9,14 +9,18 @@ import numpy as np
 
 from lance_core.encodings.blocks import Blocks
 from lance_core.encodings.compression import Compression
-from lance_core.encodings.values import Packed
+from lance_core.encodings.values import FixedWidth, Packed, Variable
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.packed_rows import find_fields
+from lance_core.kernels.packed_rows_encode import join_fields
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lance_core.encodings.place import Place
+    from lance_core.encodings.values import Values
 
 _LENGTH_BITS = {0, 32, 64}
 _MAX_BITS = 1 << 31
@@ -74,6 +78,27 @@ class VariablePackedStruct(Compression):
         )
         return Packed(children, len(values.sizes))
 
+    def encode_zipped(self, values: Values) -> Variable:
+        """Encode each child and put the children of each row together; null rows stay empty."""
+        if not isinstance(values, Packed):
+            message = f"{type(values).__name__} was to be encoded as packed rows"
+            raise TypeError(message)
+        zipped = [
+            field.values.encode_zipped(child)
+            for field, child in zip(self.fields, values.children, strict=True)
+        ]
+        data = [child.data for child in zipped if isinstance(child, FixedWidth | Variable)]
+        offsets = np.stack([_offsets(child) for child in zipped])
+        length_bytes = np.array([field.length_bytes for field in self.fields], np.int64)
+        sizes = np.diff(offsets).sum(axis=0) + length_bytes.sum()
+        if values.validity is not None:
+            sizes *= values.validity
+        row_offsets = np.append(0, np.cumsum(sizes))
+        out = np.empty(int(row_offsets[-1]), np.uint8)
+        addresses = np.array([address_of(part) for part in data], np.int64)
+        join_fields(addresses, offsets, length_bytes, row_offsets, out)
+        return Variable(row_offsets, out)
+
     def message(self) -> pb.CompressiveEncoding:
         """Return the message of this encoding."""
         packed = pb.VariablePackedStruct()
@@ -84,3 +109,11 @@ class VariablePackedStruct(Compression):
             else:
                 child.bits_per_value = 8 * field.value_bytes
         return pb.CompressiveEncoding(variable_packed_struct=packed)
+
+
+def _offsets(values: Values) -> NDArray[np.int64]:
+    """Return where zipped values begin and end, shape ``(n + 1,)``."""
+    if isinstance(values, Variable):
+        return values.offsets
+    width = values.value_bytes if isinstance(values, FixedWidth) else 0
+    return np.arange(values.num_values + 1, dtype=np.int64) * width

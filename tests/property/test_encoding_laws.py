@@ -13,12 +13,14 @@ from lance_core.encodings.byte_stream_split import ByteStreamSplit
 from lance_core.encodings.constant import AllNullElements
 from lance_core.encodings.fixed_size_list import FixedSizeList
 from lance_core.encodings.flat import Flat
-from lance_core.encodings.fsst import Fsst, SymbolTable
+from lance_core.encodings.fsst import Fsst, SymbolTable, compressed
+from lance_core.encodings.fsst_train import train
 from lance_core.encodings.general import Codec, General
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.rle import Rle
 from lance_core.encodings.values import AllNull, FixedSizeLists, FixedWidth, Packed
 from lance_core.encodings.variable import VariableWidth
+from lance_core.encodings.variable_packed_struct import PackedField, VariablePackedStruct
 from tests.encoded_values import (
     described,
     fixed,
@@ -238,3 +240,41 @@ def test_packed_rows_survive_chunks_and_alone(count: int, cuts: list[int], seed:
     encoding = PackedStruct((8, 64), Flat(72))
     assert plain(through_chunks(encoding, values, cut(count, cuts))) == plain(values)
     assert plain(through_zipped(encoding, values)) == plain(values)
+
+
+@given(
+    items=st.lists(st.text("abcde \x00", max_size=40).map(str.encode) | st.binary(max_size=20)),
+    cuts=st.lists(st.integers(1, 30)),
+)
+def test_strings_survive_symbols_trained_on_them(items: list[bytes], cuts: list[int]) -> None:
+    values = strings_of(items)
+    encoding = Fsst(train(values), VariableWidth(32))
+    assert plain(through_chunks(encoding, values, cut(len(items), cuts))) == items
+    assert plain(through_block(encoding, values)) == items
+    assert plain(through_zipped(encoding, values)) == items
+
+
+def test_prose_becomes_much_shorter() -> None:
+    values = strings_of([b"the quick brown fox jumps over the lazy dog"] * 100)
+    codes = compressed(values, train(values))
+    assert len(codes.data) * 4 < len(values.data)
+
+
+@given(
+    count=st.integers(0, 20),
+    has_nulls=st.booleans(),
+    seed=seeds,
+)
+def test_packed_rows_of_strings_survive_alone(count: int, has_nulls: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    texts = strings_of([b"x" * size for size in rng.integers(0, 9, count)])
+    children = (fixed(rng.integers(0, 9, count, np.uint16)), texts)
+    fields = (PackedField(Flat(16), 2, 0), PackedField(VariableWidth(64), 0, 8))
+    valid = rng.random(count) < 0.5 if has_nulls else np.ones(count, np.bool_)
+    values = Packed(children, count, valid if has_nulls else None)
+    decoded = through_zipped(VariablePackedStruct(fields), values)
+    expected = plain(Packed(children, count))
+    rows = plain(decoded)
+    assert [rows[row] for row in np.flatnonzero(valid)] == [
+        expected[row] for row in np.flatnonzero(valid)
+    ]
