@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.encodings.encode_levels import layer_numbers
+from lance_core.encodings.encode_levels import LevelStream, layer_numbers
 from lance_core.encodings.levels import Layer
 from lance_core.encodings.values import FixedWidth, Variable
 from lance_core.encodings.version import FileVersion
@@ -34,10 +34,22 @@ def has_no_value(leaf: Leaf) -> bool:
 def encode_all_null(leaf: Leaf, version: FileVersion) -> tuple[Buffers, pb.PageLayout]:
     """Encode a page that ``has_no_value``: its levels, or nothing where each row is a null."""
     layout = pb.ConstantLayout(layers=layer_numbers(leaf.layers))
-    message = pb.PageLayout(constant_layout=layout)
     if _says_nothing(leaf):
-        return (), message
-    return (_raw(leaf.repetition), _raw(leaf.definition)), message
+        return (), pb.PageLayout(constant_layout=layout)
+    if version is not FileVersion.V2_2:
+        levels = _raw(leaf.repetition), _raw(leaf.definition)
+        return levels, pb.PageLayout(constant_layout=layout)
+    bounds = np.array([0, leaf.num_levels], np.int64)
+    repetition = LevelStream.of(leaf.repetition, bounds, version)
+    definition = LevelStream.of(leaf.definition, bounds, version)
+    if repetition is not None:
+        layout.rep_compression.CopyFrom(repetition.encoding.message())
+        layout.num_rep_values = leaf.num_levels
+    if definition is not None:
+        layout.def_compression.CopyFrom(definition.encoding.message())
+        layout.num_def_values = leaf.num_levels
+    streams = (_NONE if s is None else s.buffer.data for s in (repetition, definition))
+    return tuple(streams), pb.PageLayout(constant_layout=layout)
 
 
 def _says_nothing(leaf: Leaf) -> bool:

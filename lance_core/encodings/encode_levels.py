@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from lance_core.encodings.flat import Flat
+from lance_core.encodings.choose_levels import LEVEL_BITS, choose_levels
 from lance_core.encodings.values import FixedWidth
 
 if TYPE_CHECKING:
@@ -16,30 +16,27 @@ if TYPE_CHECKING:
     from lance_core.encodings.compression import ChunkBuffer, Compression
     from lance_core.encodings.levels import Layers, Levels
     from lance_core.encodings.shred import Leaf
+    from lance_core.encodings.version import FileVersion
     from lance_core.proto import encodings21_pb2 as pb
-
-LEVEL_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelStream:
-    """Repetition or definition levels of all chunks."""
+    """Repetition or definition levels of all chunks, or of a page."""
 
     encoding: Compression
     buffer: ChunkBuffer
 
     @classmethod
-    def of(cls, levels: Levels | None, bounds: NDArray[np.int64]) -> LevelStream | None:
+    def of(
+        cls, levels: Levels | None, bounds: NDArray[np.int64], version: FileVersion
+    ) -> LevelStream | None:
         """Encode levels ``[bounds[i], bounds[i + 1])`` for chunk ``i``; None stays None."""
         if levels is None:
             return None
-        encoding = Flat(LEVEL_BITS)
-        return cls(encoding, encoding.encode_blocks(level_values(levels), bounds))
-
-
-def level_values(levels: Levels) -> FixedWidth:
-    """Return levels as values to be encoded."""
-    return FixedWidth(levels.view(np.uint8), LEVEL_BITS, len(levels))
+        encoding = choose_levels(levels, bounds, version)
+        values = FixedWidth(levels.view(np.uint8), LEVEL_BITS, len(levels))
+        return cls(encoding, encoding.encode_blocks(values, bounds))
 
 
 def layer_numbers(layers: Layers) -> list[pb.RepDefLayer.ValueType]:

@@ -1,4 +1,4 @@
-"""One leaf -> one page: which layout, its buffers and its message."""
+"""One leaf -> its pages: which layout, buffers and message each has."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from lance_core.encodings.constant_encode import encode_all_null, encode_one_val
 from lance_core.encodings.full_zip_encode import encode_full_zip
 from lance_core.encodings.hints import Hints
 from lance_core.encodings.leaf_types import offset_bits
-from lance_core.encodings.mini_block_encode import encode_mini_block
+from lance_core.encodings.mini_block_encode import MAX_CHUNK_LEVELS, encode_mini_block
+from lance_core.encodings.split_rows import split_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from lance_core.encodings.version import FileVersion
     from lance_core.proto import encodings21_pb2 as pb
     from lance_core.schema.field import LanceField
+
+
+_MANY_LEVELS = 4096
+"""So many null and empty lists may be why a page does not fit into chunks; fewer are not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +54,8 @@ class EncodedPage:
         return sum(buffer.nbytes for buffer in self.buffers)
 
 
-def encode_page(leaf: Leaf, field: LanceField, version: FileVersion) -> EncodedPage:
-    """Encode rows of one column as one page of a 2.1 or 2.2 file.
+def encode_pages(leaf: Leaf, field: LanceField, version: FileVersion) -> list[EncodedPage]:
+    """Encode rows of one column for a 2.1 or 2.2 file.
 
     Parameters
     ----------
@@ -59,6 +66,12 @@ def encode_page(leaf: Leaf, field: LanceField, version: FileVersion) -> EncodedP
     version
         Of the file; decides which layouts and encodings may occur.
 
+    Returns
+    -------
+    list[EncodedPage]
+        One page; several, in the order of the rows, where so many lists are null or empty that
+        no chunk could hold their levels.
+
     Raises
     ------
     InvalidRequestError
@@ -66,14 +79,25 @@ def encode_page(leaf: Leaf, field: LanceField, version: FileVersion) -> EncodedP
     UnsupportedFeatureError
         The values have no form in this version.
     """
-    buffers, layout = _encode(leaf, field, version)
-    return EncodedPage(buffers, layout, leaf.num_rows)
+    hints = Hints.of(field.metadata, field.name)
+    return list(_pages(leaf, field, hints, version))
+
+
+def _pages(
+    leaf: Leaf, field: LanceField, hints: Hints, version: FileVersion
+) -> Iterator[EncodedPage]:
+    encoded = _encode(leaf, field, hints, version)
+    if encoded is not None:
+        yield EncodedPage(*encoded, leaf.num_rows)
+        return
+    for piece in split_rows(leaf, min(MAX_CHUNK_LEVELS, leaf.num_levels // 2)):
+        yield from _pages(piece, field, hints, version)
 
 
 def _encode(
-    leaf: Leaf, field: LanceField, version: FileVersion
-) -> tuple[tuple[NDArray[np.uint8], ...], pb.PageLayout]:
-    hints = Hints.of(field.metadata, field.name)
+    leaf: Leaf, field: LanceField, hints: Hints, version: FileVersion
+) -> tuple[tuple[NDArray[np.uint8], ...], pb.PageLayout] | None:
+    """Return buffers and message of one page, or None if the rows have to be split first."""
     if has_no_value(leaf):
         return encode_all_null(leaf, version)
     length_bits = offset_bits(field.logical_type)
@@ -85,5 +109,7 @@ def _encode(
         page = encode_mini_block(leaf, choice, version)
         if page is not None:
             return page
+        if leaf.num_rows > 1 and leaf.num_levels - leaf.values.num_values > _MANY_LEVELS:
+            return None
         choice = choose_values(leaf.values, field, hints, version, zipped=True)
     return encode_full_zip(leaf, choice.values, choice.encoding, length_bits)

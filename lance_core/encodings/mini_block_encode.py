@@ -31,25 +31,21 @@ if TYPE_CHECKING:
 _MIN_CHUNK_VALUES = 2
 _PAD = 8
 _LOG_BITS = 4
-_MAX_LEVEL_BYTES = (1 << 16) - 1
+_MAX_LEVEL_BYTES = MAX_CHUNK_LEVELS = (1 << 16) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """How a version writes chunks.
-
-    ``max_levels`` leaves room for both streams uncompressed, beside the values.
-    """
+    """How a version writes chunks."""
 
     has_large_chunk: bool
     word: str
     max_chunk_bytes: int
-    max_levels: int
 
 
 _GRAMMARS = {
-    FileVersion.V2_1: _Grammar(False, "<u2", 32 << 10, 5 << 10),
-    FileVersion.V2_2: _Grammar(True, "<u4", 1 << 31, (32 << 10) - 1),
+    FileVersion.V2_1: _Grammar(False, "<u2", 32 << 10),
+    FileVersion.V2_2: _Grammar(True, "<u4", 1 << 31),
 }
 
 
@@ -70,13 +66,14 @@ class _Chunks:
         choice: Choice,
         bounds: NDArray[np.int64],
         of_levels: NDArray[np.int64],
+        version: FileVersion,
     ) -> _Chunks:
         """Encode values and levels, cut at the bounds."""
         return cls(
             bounds,
             of_levels,
-            LevelStream.of(leaf.repetition, of_levels),
-            LevelStream.of(leaf.definition, of_levels),
+            LevelStream.of(leaf.repetition, of_levels, version),
+            LevelStream.of(leaf.definition, of_levels, version),
             choice.encoding.encode_chunks(choice.values, bounds),
         )
 
@@ -139,8 +136,8 @@ def encode_mini_block(
     while max_values >= _MIN_CHUNK_VALUES:
         bounds = chunk_bounds(choice, max_values)
         of_levels = level_bounds(leaf, bounds)
-        if int(np.diff(of_levels).max()) <= grammar.max_levels:
-            chunks = _Chunks.of(leaf, choice, bounds, of_levels)
+        if int(np.diff(of_levels).max()) <= MAX_CHUNK_LEVELS:
+            chunks = _Chunks.of(leaf, choice, bounds, of_levels, version)
             assembled = chunks.assemble(grammar)
             if assembled is not None:
                 return _page(leaf, choice, chunks, assembled, grammar)

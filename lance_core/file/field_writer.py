@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from lance_core.encodings.encode_levels import layer_numbers
-from lance_core.encodings.encode_page import encode_page
+from lance_core.encodings.encode_page import encode_pages
 from lance_core.encodings.levels import Layer, Layers
 from lance_core.encodings.shred import shred
 from lance_core.encodings.version import FileVersion
@@ -53,7 +53,7 @@ class FieldWriter(Protocol):
 
 
 class LeafPages:
-    """One page per leaf, in 2.1 and 2.2 files."""
+    """Pages of leaves, in 2.1 and 2.2 files."""
 
     def __init__(self, field: LanceField, columns: Columns, version: FileVersion) -> None:
         self.stored = field
@@ -73,10 +73,11 @@ class LeafPages:
         ]
 
     def encoded(self, array: pa.Array) -> list[tuple[ColumnIndex, EncodedPage]]:
-        """Return the page of each column."""
+        """Return the pages of each column."""
         return [
-            (self._columns[field_id], encode_page(leaf, self._owners[field_id], self._version))
+            (self._columns[field_id], page)
             for field_id, leaf in shred(self.stored, array).items()
+            for page in encode_pages(leaf, self._owners[field_id], self._version)
         ]
 
     def last_pages(self) -> list[FilePage]:
