@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.encodings.version import FileVersion
 from lance_core.errors import InvalidRequestError, TypeMismatchError, UnsupportedFeatureError
@@ -226,14 +225,13 @@ def _bytes_of(array: pa.Array, field: LanceField) -> pa.Array:
 
 def _data_of(array: pa.StructArray, field: LanceField) -> pa.Array:
     """Take the bytes out of structs of data and URI; a null in either place is a null."""
-    data, uri = (array.field(array.type.get_field_index(name)) for name in ("data", "uri"))
+    parts = array.flatten()  # with the nulls of the structs
+    data, uri = (parts[array.type.get_field_index(name)] for name in ("data", "uri"))
     if uri.null_count < len(uri):
         raise UnsupportedFeatureError(
             f"column {field.name!r} names objects elsewhere by URI; give their bytes as data"
         )
-    if array.null_count == 0:
-        return data
-    return pc.if_else(array.is_valid(), data, pa.scalar(None, data.type))
+    return data
 
 
 def _views(array: pa.Array) -> Iterator[memoryview | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -79,10 +80,73 @@ def blob_table() -> tuple[pa.Table, list[bytes | None]]:
     return pa.table(columns, schema=schema), blobs
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1"])
-def test_blobs_of_the_first_form_are_read(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_blobs_are_read(version: str, tmp_path: Path) -> None:
     table, blobs = blob_table()
     dataset = dataset_of(tmp_path, table, version, batch_rows=3)
     assert dataset.scanner(blob_handling="all_binary").to_table()["b"].to_pylist() == blobs
     files = dataset.take_blobs("b", indices=[0, 3, 7])
     assert [file and file.readall() for file in files] == [blobs[0], blobs[3], blobs[7]]
+
+
+def test_large_blobs_lie_beside_the_file_as_pylance_puts_them(tmp_path: Path) -> None:
+    table, _ = blob_table()
+    dataset = dataset_of(tmp_path / "ours", table, "2.2", batch_rows=4)
+    of_pylance = lance.write_dataset(table, tmp_path / "theirs", data_storage_version="2.2")
+    ours, theirs = dataset.to_table()["b"], of_pylance.to_table()["b"]
+    for name in ("kind", "size", "blob_id"):
+        assert field_of(ours, name) == field_of(theirs, name)
+    assert sidecars(tmp_path / "ours") == sidecars(tmp_path / "theirs")
+
+
+def field_of(blobs: pa.ChunkedArray, name: str) -> list[object]:
+    return [None if blob is None else blob[name] for blob in blobs.to_pylist()]
+
+
+def sidecars(root: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in root.rglob("*.blob")}
+
+
+def test_blobs_may_be_given_as_tables_declare_them(tmp_path: Path) -> None:
+    _, blobs = blob_table()
+    declared = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+    rows = [None if blob is None else {"data": blob, "uri": None} for blob in blobs]
+    field = pa.field("b", declared, metadata={"ARROW:extension:name": "lance.blob.v2"})
+    ids = pa.array(range(len(rows)), pa.int32())
+    schema = pa.schema([field, pa.field("id", pa.int32())])
+    dataset = dataset_of(tmp_path, pa.table([pa.array(rows, declared), ids], schema=schema), "2.2")
+    assert dataset.scanner(blob_handling="all_binary").to_table()["b"].to_pylist() == blobs
+    assert dataset.to_table()["id"].to_pylist() == list(range(len(rows)))
+
+
+JSON_TEXTS = ['{"b":[1,2.5,null],"a":"é"}', None, "17", '"text"', "[]"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_json_text_is_read_as_text_and_queried(version: str, tmp_path: Path) -> None:
+    texts = pa.array(JSON_TEXTS, pa.json_())
+    dataset = dataset_of(tmp_path, pa.table({"j": texts, "id": range(5)}), version)
+    read = dataset.to_table()["j"]
+    assert read.type == pa.json_()
+    expected = ['{"a":"é","b":[1,2.5,null]}', *JSON_TEXTS[1:]]
+    assert read.cast(pa.string()).to_pylist() == expected
+    found = dataset.to_table(columns=["id"], filter="json_get_string(j, 'a') = 'é'")
+    assert found["id"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_extension_types_come_back_as_themselves(version: str, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "uuid": pa.array([bytes(range(16)), None], pa.uuid()),
+            "tensor": pa.FixedShapeTensorArray.from_numpy_ndarray(
+                np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+            ),
+            "view": pa.array(["a", None], pa.string_view()),
+        }
+    )
+    read = dataset_of(tmp_path, table, version).to_table()
+    assert read.schema.types == [pa.uuid(), table.schema.field("tensor").type, pa.string()]
+    assert read["uuid"].to_pylist() == table["uuid"].to_pylist()
+    assert read["tensor"].to_pylist() == table["tensor"].to_pylist()
+    assert read["view"].to_pylist() == ["a", None]
