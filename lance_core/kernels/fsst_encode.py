@@ -13,8 +13,9 @@ from numba.np.numpy_support import carray
 
 from lance_core.kernels.bitpacking import low_bits
 from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.distinct import word_at
 from lance_core.kernels.fsst import ESCAPE
-from lance_core.kernels.memory import address_of, bytes_at, pointer_at, uint64_at
+from lance_core.kernels.memory import address_of, bytes_at, pointer_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,22 +27,23 @@ NUM_TOKENS = 512
 
 _BUCKETS = 4096
 _SINGLES = 1 << 16
-_ENTRY_WORDS = 3
-"""Of a long symbol: the symbol, the bits it covers, its code below its length."""
 _LONG = 3
 _PREFIX = np.uint64(0xFFFFFF)
 _TWO_BYTES = np.uint64(0xFFFF)
 _BYTE = np.uint64(0xFF)
 _FACTOR = np.uint64(0x9E3779B1)
+_HASH_SHIFT = np.uint64(20)
 
 SHORTS_AT = 0
 """Byte offsets into a matcher: a table of 2 bytes (code, length) for each two bytes, and behind
 ``_SINGLES`` for each last byte ..."""
 BUCKETS_AT = SHORTS_AT + 2 * (_SINGLES + 256)
-"""... where buckets begin, of 2 bytes, with one more for the end ..."""
-ENTRIES_AT = BUCKETS_AT + 2 * _BUCKETS + 8
-"""... and the long symbols, bucket by bucket."""
-MATCHER_BYTES = ENTRIES_AT + 8 * _ENTRY_WORDS * 256
+"""... of 2 bytes for each bucket: where its first entry begins behind the next offset ..."""
+ENTRIES_AT = BUCKETS_AT + 2 * _BUCKETS
+"""... and entries of 4 words: a long symbol, the bits it covers, its code below its length, and
+where the next of its bucket begins. The first entry matches nothing and has none behind it."""
+ENTRY_BYTES = 32
+MATCHER_BYTES = ENTRIES_AT + 256 * ENTRY_BYTES
 
 
 @kernel
@@ -51,10 +53,16 @@ def short_at(address: int, index: int) -> int:
 
 
 @kernel
+def number_at(address: int) -> int:
+    """Return the number of 8 bytes at an address."""
+    return np.int64(word_at(address))  # type: ignore[return-value]  # `int` keeps it unsigned
+
+
+@kernel
 def bucket_of(word: np.uint64) -> int:
     """Return the bucket of symbols that begin with the first three bytes of ``word``."""
-    hashed = ((word & _PREFIX) * _FACTOR) >> np.uint64(20)
-    return np.int64(hashed & np.uint64(_BUCKETS - 1))  # type: ignore[return-value]  # a scalar
+    hashed = ((word & _PREFIX) * _FACTOR) >> _HASH_SHIFT
+    return np.int64(hashed & np.uint64(_BUCKETS - 1))  # type: ignore[return-value]  # as above
 
 
 @kernel
@@ -73,28 +81,25 @@ def build_matcher(
     shorts = matcher[SHORTS_AT:BUCKETS_AT].view(np.uint16)
     buckets = matcher[BUCKETS_AT:ENTRIES_AT].view(np.uint16)
     entries = matcher[ENTRIES_AT:].view(np.uint64)
-    for code in range(symbols.shape[0] - 1, -1, -1):  # two bytes go over one
+    entries[0] = 1  # covers no bits, so that no word is like it
+    words = ENTRY_BYTES // WORD_BYTES
+    for code in range(symbols.shape[0] - 1, -1, -1):  # two bytes go over one, long before short
         symbol = np.int64(symbols[code])
+        found = np.int64(lengths[code]) << 8 | code
         if lengths[code] == 1:
+            shorts[_SINGLES + symbol] = found
             for second in range(256):
-                shorts[second * 256 + symbol] = 1 << 8 | code
-            shorts[_SINGLES + symbol] = 1 << 8 | code
-    for code in range(symbols.shape[0]):
-        if lengths[code] == 2:  # noqa: PLR2004
-            shorts[np.int64(symbols[code])] = 2 << 8 | code
-        elif lengths[code] >= _LONG:
-            buckets[bucket_of(symbols[code]) + 1] += 1
-    for bucket in range(_BUCKETS):
-        buckets[bucket + 1] += buckets[bucket]
-    filled = np.zeros(_BUCKETS, np.int64)
-    for code in range(symbols.shape[0]):
-        if lengths[code] >= _LONG:
+                shorts[second * 256 + symbol] = found
+        elif lengths[code] < _LONG:
+            shorts[symbol] = found
+        else:
+            entry = (code + 1) * words
             bucket = bucket_of(symbols[code])
-            entry = (buckets[bucket] + filled[bucket]) * _ENTRY_WORDS
-            filled[bucket] += 1
             entries[entry] = symbols[code]
             entries[entry + 1] = low_bits(8 * lengths[code])
-            entries[entry + 2] = np.int64(lengths[code]) << 8 | code
+            entries[entry + 2] = found
+            entries[entry + 3] = buckets[bucket]
+            buckets[bucket] = (code + 1) * ENTRY_BYTES
 
 
 @kernel
@@ -104,17 +109,20 @@ def longest_match(matcher: int, word: np.uint64, left: int) -> int:
     ``matcher`` is its address, ``word`` holds the next ``left`` bytes, 8 at most, and zeros. The
     result is 0 if no symbol fits.
     """
-    if left >= _LONG:
-        bucket = bucket_of(word)
-        first = short_at(matcher + BUCKETS_AT, bucket)
-        stop = short_at(matcher + BUCKETS_AT, bucket + 1)
-        for number in range(first, stop):
-            entry = uint64_at(matcher + ENTRIES_AT + 8 * _ENTRY_WORDS * number, _ENTRY_WORDS)
-            if word & entry[1] == entry[0] and np.int64(entry[2]) >> 8 <= left:
-                return np.int64(entry[2])  # type: ignore[return-value]  # a scalar
-    if left == 1:
-        return short_at(matcher + SHORTS_AT, _SINGLES + int(word & _BYTE))
-    return short_at(matcher + SHORTS_AT, int(word & _TWO_BYTES))
+    entry = short_at(matcher + BUCKETS_AT, bucket_of(word))
+    while True:
+        address = matcher + ENTRIES_AT + entry
+        if word & word_at(address + 8) == word_at(address):
+            found = number_at(address + 16)
+            if found >> 8 <= left:
+                return found
+        entry = number_at(address + 24)
+        if entry == 0:
+            break
+    found = short_at(matcher + SHORTS_AT, int(word & _TWO_BYTES))
+    if found >> 8 > left:
+        found = short_at(matcher + SHORTS_AT, _SINGLES + int(word & _BYTE))
+    return found
 
 
 @kernel
@@ -124,8 +132,8 @@ def next_word(address: int, left: int, safe: int) -> np.uint64:
     Memory before the address ``safe`` may be read 8 bytes at a time.
     """
     if address < safe:
-        word = uint64_at(address, 1)[0]
-        return word if left >= WORD_BYTES else word & low_bits(8 * left)  # type: ignore[no-any-return]  # a scalar
+        word = word_at(address)
+        return word if left >= WORD_BYTES else word & low_bits(8 * left)
     word = np.uint64(0)
     for index in range(min(left, WORD_BYTES)):
         word |= np.uint64(bytes_at(address + index, 1)[0]) << np.uint64(8 * index)
