@@ -14,6 +14,7 @@ Nor is what pylance does wrongly, but for what `LanceCase` tells apart:
 * slices of structs: it panics, see `LanceCase.batches_for_pylance`;
 * FSST in 2.0 of text with 64-bit offsets: it panics;
 * vectors of bits or of many bytes as the structure that a hint asks for: it panics;
+* rows of more than 65,535 levels of lists in one another: it refuses to write them;
 * null structs whose first child is a list: see `LanceCase.is_misread_by_pylance`.
 """
 
@@ -24,20 +25,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 
+from lance_core.encodings.version import FileVersion
+from lance_core.file.writer import LanceFileWriter
 from tests.lance_leaves import SHAPES, TEXTS, is_text, leaf, with_mask
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
     from numpy.typing import NDArray
 
+    from lance_core.file.writer import WrittenFile
+    from lance_core.io.store import ObjectStore
+
 MAX_ROWS = 100_000
 _MAX_DEPTH = 3
 _MAX_BYTES = 2_000_000
-_MOST_VALUES = 200_000
 _MANY_LEVELS = 66_000  # a row of more than 65,535 levels fits no chunk
+_MANY_ELEMENTS = 3_000
 _PACKED = {"lance-encoding:packed": "true"}
+# tables are large on purpose
+lenient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 _NAMES = ("a", "b", "c", "ü", "x y")
 
 NUMBERS = (
@@ -118,6 +126,16 @@ class LanceCase:
         return any(_has_null_struct_of_list(field) for field in self.table.schema)
 
 
+def write_case(case: LanceCase, store: ObjectStore, path: str) -> WrittenFile:
+    """Write a case with our writer; where its pages are short, they are as short as can be."""
+    page_bytes = {} if case.page_rows is None else {"max_page_bytes": 1}
+    version = FileVersion(case.version)
+    with LanceFileWriter(store, path, case.table.schema, version=version, **page_bytes) as writer:
+        for batch in case.batches():
+            writer.write_batch(batch)
+        return writer.finish()
+
+
 def _children(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
@@ -129,11 +147,17 @@ def _has_struct(kind: pa.DataType) -> bool:
     return is_struct or any(_has_struct(child.type) for child in _children(kind))
 
 
+def _is_list(kind: pa.DataType) -> bool:
+    found: bool = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind)
+    return found
+
+
+def _has_list(kind: pa.DataType) -> bool:
+    return _is_list(kind) or any(_has_list(child.type) for child in _children(kind))
+
+
 def _begins_with_list(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return _begins_with_list(kind.field(0).type)
-    is_list: bool = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind)
-    return is_list
+    return _begins_with_list(kind.field(0).type) if pa.types.is_struct(kind) else _is_list(kind)
 
 
 def _has_null_struct_of_list(field: pa.Field) -> bool:
@@ -221,7 +245,7 @@ def row_bytes(kind: pa.DataType) -> int:
         return 4 + 3 * (row_bytes(kind.key_type) + row_bytes(kind.item_type))
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * row_bytes(kind.value_type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if _is_list(kind):
         return 4 + 3 * row_bytes(kind.value_type)
     if is_text(kind) or pa.types.is_dictionary(kind):
         return 30
@@ -234,6 +258,7 @@ class _Builder:
     def __init__(self, draw: DrawFn) -> None:
         self._draw = draw
         self._in_packed = False
+        self._num_lists = 0  # that the array being made lies in
         self._rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
 
     def array(self, field: pa.Field, num_values: int, room: int) -> pa.Array:
@@ -245,7 +270,7 @@ class _Builder:
             return self._map(field, num_values, room)
         if pa.types.is_fixed_size_list(kind):
             return self._vectors(field, num_values, room)
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        if _is_list(kind):
             return self._lists(field, num_values, room)
         return with_mask(self._leaf(kind, num_values, room), self._mask(field, num_values))
 
@@ -285,7 +310,7 @@ class _Builder:
         mask = pa.array(self._mask(field, num_values))
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=mask)
 
-    def _offsets(self, num_values: int, room: int) -> NDArray[np.int64]:
+    def _offsets(self, kind: pa.DataType, num_values: int, room: int) -> NDArray[np.int64]:
         """Draw the lengths of lists; ``room`` bounds how many elements one of them may have."""
         form = self._draw(
             st.sampled_from(["short", "short", "empty", "threes", "one long", "ones"])
@@ -298,13 +323,19 @@ class _Builder:
         elif form == "ones":
             lengths[:] = self._rng.integers(0, 2, num_values)
         elif form == "one long" and num_values > 0:
-            lengths[int(self._rng.integers(num_values))] = min(_MANY_LEVELS, room)
+            is_nested = self._num_lists > 0 or any(
+                _has_list(child.type) for child in _children(kind)
+            )
+            most = _MANY_ELEMENTS if is_nested else _MANY_LEVELS
+            lengths[int(self._rng.integers(num_values))] = min(most, room)
         return np.concatenate([[0], np.cumsum(lengths)])
 
     def _lists(self, field: pa.Field, num_values: int, room: int) -> pa.Array:
         kind = field.type
-        offsets = self._offsets(num_values, room // 2 // row_bytes(kind.value_type))
+        offsets = self._offsets(kind, num_values, room // 2 // row_bytes(kind.value_type))
+        self._num_lists += 1
         items = self.array(kind.value_field, int(offsets[-1]), room)
+        self._num_lists -= 1
         is_large = pa.types.is_large_list(kind)
         make = pa.LargeListArray if is_large else pa.ListArray
         starts = pa.array(offsets, pa.int64() if is_large else pa.int32())
@@ -314,9 +345,11 @@ class _Builder:
     def _map(self, field: pa.Field, num_values: int, room: int) -> pa.Array:
         kind = field.type
         width = row_bytes(kind.key_type) + row_bytes(kind.item_type)
-        offsets = self._offsets(num_values, room // 2 // width)
+        offsets = self._offsets(kind, num_values, room // 2 // width)
+        self._num_lists += 1
         keys = self.array(kind.key_field, int(offsets[-1]), room // 2)
         values = self.array(kind.item_field, int(offsets[-1]), room // 2)
+        self._num_lists -= 1
         starts = pa.array(offsets, pa.int32())
         mask = pa.array(self._mask(field, num_values))
         return pa.MapArray.from_arrays(starts, keys, values, type=kind, mask=mask)

@@ -1,4 +1,4 @@
-"""Random nested tables: whatever pylance writes, we read back equal, however it is asked for."""
+"""Random nested tables: what pylance writes we read back equal, and what we write, pylance does."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, strategies as st
 from lance.file import LanceFileWriter
 
 from lance_core.file.reader import LanceFileReader
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.scheduler import RangeScheduler
-from tests.file_reads import assert_reads_as
+from tests.file_reads import assert_pylance_reads, assert_reads_as
 from tests.lance_columns import VERSIONS, open_bytes
-from tests.lance_strategies import LanceCase, lance_cases
+from tests.lance_strategies import LanceCase, lance_cases, lenient, write_case
 
 pytestmark = pytest.mark.interop
 NAME = "file.lance"
-# tables are large on purpose
-lenient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def write_with_pylance(case: LanceCase, path: Path) -> None:
@@ -43,3 +41,15 @@ def test_whatever_pylance_writes_reads_back_equal(version: str, data: st.DataObj
         assert_reads_as(open_bytes(path.read_bytes()), case.table)
         mapped = RangeScheduler(MappedStore(Path(folder)))
         assert_reads_as(LanceFileReader.open(mapped, NAME), case.table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@lenient
+@given(data=st.data())
+def test_whatever_we_write_pylance_reads_back_equal(version: str, data: st.DataObject) -> None:
+    case = data.draw(lance_cases(version))
+    with TemporaryDirectory() as folder:
+        store = MappedStore(Path(folder))
+        write_case(case, store, NAME)
+        assert_pylance_reads(Path(folder) / NAME, case.table)
+        assert_reads_as(LanceFileReader.open(RangeScheduler(store), NAME), case.table)
