@@ -82,10 +82,11 @@ class Outside:
             What is around the fields of the struct, and which slots are valid all the way from the
             outside.
         """
-        if validity is None and self.definition is None:
-            return self._inside(Layer.ALL_VALID_ITEM, None, nullable, 0), None
-        definition = self._codes().copy()
         has_slot = self._has_slot()
+        nothing_hidden = self.definition is None or not bool(has_slot[1:].any())
+        if validity is None and nothing_hidden:
+            return self._inside(Layer.ALL_VALID_ITEM, self.definition, nullable, 0), None
+        definition = self._codes().copy()
         if validity is None:
             valid = np.ones(int(np.count_nonzero(has_slot[definition])), np.bool_)
         else:
@@ -109,12 +110,13 @@ class Outside:
         counts = np.zeros(5, np.int64)
         measure_lists(*lists, counts)
         num_levels, num_elements, num_nulls, num_empties, num_hidden = counts.tolist()
-        repetition, definition = np.empty((2, num_levels), np.uint16)
-        continues = 1 + sum(layer.is_list for layer in self.layers)
+        continues = np.uint16(1 + sum(around.is_list for around in self.layers))
+        repetition = np.full(num_levels, continues)
+        definition = np.zeros(num_levels, np.uint16)
         before = self.repetition
         if before is None:
             before = np.zeros(self.num_levels, np.uint16)
-        expand_lists(before, *lists, self._null_code, continues, repetition, definition)
+        expand_lists(before, *lists, self._null_code, repetition, definition)
         first, last = int(offsets[0]), int(offsets[-1])
         if num_elements == last - first:
             elements = array.values.slice(first, num_elements)
@@ -156,7 +158,10 @@ class Outside:
             if layer.empty_level is not None:
                 numbers[2 * index + 2] = handed_out + layer.empty_level
             handed_out += layer.num_levels
-        definition = None if handed_out == 0 else numbers[self.definition]
+        if handed_out == 0:
+            return repetition, None, layers
+        are_codes = bool(((numbers == 0) | (numbers == np.arange(self._null_code))).all())
+        definition = self.definition if are_codes else numbers[self.definition]
         return repetition, definition, layers
 
     @property

@@ -106,7 +106,6 @@ def expand_lists(
     offsets: NDArray[np.int64],
     valid: NDArray[np.bool_],
     null_code: int,
-    inside: int,
     new_repetition: NDArray[np.uint16],
     new_definition: NDArray[np.uint16],
 ) -> None:
@@ -118,10 +117,9 @@ def expand_lists(
         As ``measure_lists``; ``repetition`` has one entry per level.
     null_code
         The code of a null list; the one behind it is that of an empty list.
-    inside
-        Repetition level of elements that do not begin a list: list layers inside this one.
     new_repetition, new_definition
-        Shape ``(counts[0],)``; receive the levels.
+        Shape ``(counts[0],)``; hold what elements have that do not begin a list, and are changed
+        for the others.
     """
     slot = 0
     position = 0
@@ -139,9 +137,6 @@ def expand_lists(
                 else:
                     size = offsets[slot + 1] - offsets[slot]
             slot += 1
-        for index in range(position + 1, position + size):
-            new_repetition[index] = inside
-            new_definition[index] = 0
         position += size
 
 
@@ -176,5 +171,5 @@ def _warm() -> None:
     offsets = np.zeros(2, np.int64)
     mark_nulls(levels, slots, slots, 1)
     measure_lists(levels, slots, offsets, slots, np.zeros(5, np.int64))
-    expand_lists(levels, levels, slots, offsets, slots, 1, 0, levels.copy(), levels.copy())
+    expand_lists(levels, levels, slots, offsets, slots, 1, levels.copy(), levels.copy())
     visible_elements(levels, slots, offsets, slots, np.empty(0, np.int64))
