@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_NARROW_OFFSET = 2**31 - 1
 _BYTE_BITS = 8
+_LAST_ASCII = 0x7F
 _MAX_NULL_ELEMENTS = 2**31 - 1
 
 
@@ -142,7 +143,7 @@ def _variable(values: Variable, arrow_type: pa.DataType, place: Place) -> pa.Arr
         values.num_values,
         [validity_bitmap(values.validity), pa.py_buffer(offsets), pa.py_buffer(values.data)],
     )
-    if _is_text(arrow_type):
+    if _is_text(arrow_type) and len(values.data) > 0 and int(values.data.max()) > _LAST_ASCII:
         _check_text(array, place)
     return array
 

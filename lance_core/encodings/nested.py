@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_core.encodings.arrow_arrays import to_arrow, validity_bitmap
 from lance_core.encodings.values import AllNull, with_validity
+from lance_core.kernels.levels import peel_items, peel_lists
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lance_core.encodings.levels import Layer, Layers, PageData
+    from lance_core.encodings.levels import Layer, Layers, Levels, PageData
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Validity
     from lance_core.ids import FieldId
@@ -61,12 +62,15 @@ class PageLevels:
             is_null = self._is_all_null and layer.null_level is not None
             valid = np.full(self._num_slots, not is_null)
         else:
-            table = self._lists_at_level
-            lists = table[np.minimum(self._definition, len(table) - 1)]
-            slots = self._definition[lists <= self._lists_passed]
-            valid = slots <= self._levels_passed
-            if layer.null_level is None:
-                valid = np.ones(len(slots), np.bool_)
+            valid = np.empty(len(self._definition), np.bool_)
+            slots = peel_items(
+                _plain(self._definition),
+                self._lists_at_level,
+                self._lists_passed,
+                self._levels_passed,
+                valid,
+            )
+            valid = valid[:slots] if layer.null_level is not None else np.ones(slots, np.bool_)
         self._levels_passed += layer.num_levels
         return valid
 
@@ -87,23 +91,28 @@ class PageLevels:
         base = self._levels_passed
         self._levels_passed += layer.num_levels
         highest = self._levels_passed + self._null_levels_around()
-        begins = self._repetition != 0
-        levels = self._definition
-        if levels is None:
-            levels = np.zeros(len(self._repetition), np.uint16)
-        has_child = ~begins | (levels <= base)
-        before = np.cumsum(has_child) - has_child
-        is_list = begins & (levels <= highest)
-        listed = levels[is_list]
-        valid = listed <= base
-        if layer.empty_level is not None:
-            valid |= listed == base + layer.empty_level
-        self._repetition = self._repetition[begins] - np.uint16(1)
+        levels = np.empty(0, np.uint16) if self._definition is None else self._definition
+        begun = int(np.count_nonzero(self._repetition))
+        offsets, valid = np.empty(begun + 1, np.int64), np.empty(begun, np.bool_)
+        repetition = np.empty(begun, np.uint16)
+        definition = np.empty(0 if self._definition is None else begun, np.uint16)
+        lists = peel_lists(
+            _plain(self._repetition),
+            _plain(levels),
+            base,
+            highest,
+            0 if layer.empty_level is None else base + layer.empty_level,
+            offsets,
+            valid,
+            repetition,
+            definition,
+        )
+        self._repetition = repetition
         if self._definition is not None:
-            self._definition = self._definition[begins]
+            self._definition = definition
         self._lists_passed += 1
-        self._num_slots = len(listed)
-        return np.append(before[is_list], np.count_nonzero(has_child)), valid
+        self._num_slots = lists
+        return offsets[: lists + 1], valid[:lists]
 
     def _next(self) -> Layer:
         layer = self._layers.layers[self._num_peeled]
@@ -125,6 +134,12 @@ class PageLevels:
         self._num_slots //= dimension
         if self._definition is not None:
             self._definition = self._definition[::dimension]
+
+
+def _plain(levels: Levels) -> Levels:
+    """Return levels as kernels take them: contiguous and writable."""
+    flags = levels.flags
+    return levels if flags.c_contiguous and flags.writeable else levels.copy()
 
 
 @cache

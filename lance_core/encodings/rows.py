@@ -28,6 +28,25 @@ def expand_ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArra
     return np.arange(total, dtype=np.int64) + shifts
 
 
+def slice_ranges(ranges: Sequence[tuple[int, int]], start: int, stop: int) -> list[tuple[int, int]]:
+    """Return the rows at positions ``[start, stop)`` among the rows of all ranges.
+
+    Examples
+    --------
+    >>> slice_ranges([(5, 8), (100, 200)], 2, 5)
+    [(7, 8), (100, 102)]
+    """
+    found = []
+    for first, last in ranges:
+        if start < last - first and start < stop:
+            found.append((first + max(start, 0), first + min(stop, last - first)))
+        start -= last - first
+        stop -= last - first
+        if stop <= 0:
+            break
+    return found
+
+
 def descends(offsets: NDArray[np.int64]) -> bool:
     """Return whether any offset is below the one before it; differences could overflow.
 

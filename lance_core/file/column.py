@@ -80,6 +80,10 @@ class Column:
         own = _PAGE_OBJECTS_BYTES * self._pages.num_described
         return own + sum(part.nbytes for part in parts if part is not None)
 
+    def bytes_before(self, share: float) -> float:
+        """Estimate the stored bytes of that share of the column's rows, from the first on."""
+        return self._pages.bytes_before(share * self.num_rows)
+
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
         if len(ranges) > 0 and ranges[-1][1] > self.num_rows:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.encodings.page import Page
@@ -20,13 +21,21 @@ class PageList:
     ----------
     first_rows
         Shape ``(pages + 1,)``: the first row of each page, and the number of rows.
+    num_bytes
+        Shape ``(pages,)``: bytes of the buffers of each page.
     describe
         Builds a page by its position. Two threads may both call it for one page; all get the page
         that was ready first.
     """
 
-    def __init__(self, first_rows: NDArray[np.int64], describe: Callable[[int], Page]) -> None:
+    def __init__(
+        self,
+        first_rows: NDArray[np.int64],
+        num_bytes: NDArray[np.int64],
+        describe: Callable[[int], Page],
+    ) -> None:
         self.first_rows = first_rows
+        self._first_bytes = np.append(0, np.cumsum(num_bytes))
         self._describe = describe
         self._described: dict[int, Page] = {}
 
@@ -39,6 +48,10 @@ class PageList:
     def num_described(self) -> int:
         """Pages that have been described."""
         return len(self._described)
+
+    def bytes_before(self, row: float) -> float:
+        """Estimate the bytes that the rows before ``row`` take: rows of a page share them."""
+        return float(np.interp(row, self.first_rows, self._first_bytes))
 
     def __len__(self) -> int:
         return len(self.first_rows) - 1

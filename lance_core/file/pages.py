@@ -70,7 +70,9 @@ class PageParser:
             return self._page(messages[number], first_rows[number], first_items[number])
 
         starts = [first_rows[number] for number in filled]
-        return PageList(np.array([*starts, first_rows[-1]], np.int64), describe)
+        sizes = [min(sum(messages[number].buffer_sizes), self.file_size) for number in filled]
+        bounds = np.array([*starts, first_rows[-1]], np.int64)
+        return PageList(bounds, np.array(sizes, np.int64), describe)
 
     def _first_items(self, messages: Sequence[file2_pb2.ColumnMetadata.Page]) -> list[int]:
         """Return how many elements of a child column belong to the pages before each.

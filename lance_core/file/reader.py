@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from os import fspath
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from lance_core.encodings.steps import drive, together
 from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.file.blobs import BlobSource
 from lance_core.file.columns import ColumnTarget, column_indices
 from lance_core.file.file_columns import FileColumns
+from lance_core.file.file_scan import scan_file, scan_schema
 from lance_core.file.metadata import read_metadata
-from lance_core.file.target_reads import read_target, take_mapped, take_target
+from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
+from lance_core.io.open import open_store
+from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.blobs import described
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.encodings.steps import ByteRanges, ReadSteps
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from lance_core.file.fixed_width import FixedWidthPage
     from lance_core.file.metadata import FileMetadata
     from lance_core.ids import ColumnIndex, FieldId
-    from lance_core.io.scheduler import RangeScheduler
     from lance_core.schema.tree import LanceSchema
 
 __all__ = ["BlobHandling", "ColumnTarget", "LanceFileReader"]
@@ -68,6 +72,23 @@ class LanceFileReader:
             A legacy 0.x file or a version newer than 2.2.
         """
         return cls(scheduler, read_metadata(scheduler, path, size))
+
+    @classmethod
+    def open_path(
+        cls, path: str | PathLike[str], storage_options: Mapping[str, str] | None = None
+    ) -> LanceFileReader:
+        """Open a file by itself, by its path or URI; errors as `open`.
+
+        Parameters
+        ----------
+        path
+            A local path, a ``file://`` URI, or a URI such as ``s3://bucket/folder/a.lance``.
+        storage_options
+            Configuration of a remote store; None = from the environment.
+        """
+        folder, _, name = fspath(path).rpartition("/")
+        store = open_store("." if folder == "" else f"{folder}/", storage_options)
+        return cls.open(RangeScheduler(store), name)
 
     @property
     def path(self) -> str:
@@ -172,6 +193,80 @@ class LanceFileReader:
         arrays = drive(self._read_all(targets, ranges), self._fetch)
         return self._served(targets, arrays)
 
+    def scan(
+        self,
+        targets: Sequence[str | ColumnTarget] | None = None,
+        ranges: Sequence[tuple[int, int]] | None = None,
+        *,
+        batch_rows: int = 8192,
+        batch_bytes: int = 8 << 20,
+        read_ahead: int = 2,
+    ) -> pa.RecordBatchReader:
+        """Stream rows in batches of bounded size.
+
+        Some megabytes are decoded at once and cut into batches; the next are read and decoded in
+        two threads meanwhile. Memory does not depend on the size of the file.
+
+        Parameters
+        ----------
+        targets
+            Names (see `target`) or targets; None = all columns. A name names its column.
+        ranges
+            Row ranges ``[start, stop)`` in any order; None = all rows.
+        batch_rows, batch_bytes
+            Largest batch. A single row may have more bytes.
+        read_ahead
+            Pieces of some megabytes that may be decoded or under way beside the one in use; 0
+            does all the work in the caller's thread.
+
+        Returns
+        -------
+        pa.RecordBatchReader
+            Reads when it is iterated; errors as `read`. Dictionaries of later batches begin with
+            those of earlier ones.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from lance_core.file import LanceFileReader, LanceFileWriter
+        >>> table = pa.table({"id": [1, 2, 3], "text": ["a", None, "c"]})
+        >>> with TemporaryDirectory() as folder:
+        ...     with LanceFileWriter.open_path(f"{folder}/a.lance", table.schema) as writer:
+        ...         writer.write_batch(table)
+        ...     reader = LanceFileReader.open_path(f"{folder}/a.lance")
+        ...     reader.scan(["text"], [(1, 3)]).read_all().to_pydict()
+        {'text': [None, 'c']}
+        """
+        if min(batch_rows, batch_bytes) < 1 or read_ahead < 0:
+            raise InvalidRequestError(
+                f"batch_rows {batch_rows} and batch_bytes {batch_bytes} must be positive,"
+                f" read_ahead {read_ahead} not negative"
+            )
+        ranges = [(0, self.num_rows)] if ranges is None else list(ranges)
+        self._check_ranges(ranges)
+        wanted = self.schema.names if targets is None else targets
+        names = [each if isinstance(each, str) else each.field.name for each in wanted]
+        found = [self.target(each) if isinstance(each, str) else each for each in wanted]
+        schema = scan_schema(names, found)
+        batches = scan_file(
+            self,
+            schema,
+            found,
+            ranges,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            read_ahead=0 if self._is_copied(found) else read_ahead,
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def stored_bytes(self, targets: Sequence[ColumnTarget], start: int, stop: int) -> float:
+        """Estimate the bytes that rows ``[start, stop)`` take in the file; reads nothing."""
+        if self.num_rows == 0:
+            return 0.0
+        first, last = start / self.num_rows, stop / self.num_rows
+        columns = [self._columns[index] for target in targets for index in target.columns.values()]
+        return sum(column.bytes_before(last) - column.bytes_before(first) for column in columns)
+
     def take(self, targets: Sequence[ColumnTarget], offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Read single rows of several columns.
 
@@ -259,12 +354,20 @@ class LanceFileReader:
             )
         return whole
 
-    def _read_all(
-        self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
-    ) -> ReadSteps[list[pa.Array]]:
+    def _is_copied(self, targets: Sequence[ColumnTarget]) -> bool:
+        """Tell whether rows are copied from mapped memory, so fast that threads only cost."""
+        is_mapped = self._scheduler.store.map(self.path) is not None
+        return is_mapped and all(is_direct(self._columns, target) for target in targets)
+
+    def _check_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
         for start, stop in ranges:
             if not 0 <= start <= stop <= self.num_rows:
                 raise InvalidRequestError(
                     f"rows {start} to {stop} are not inside the {self.num_rows} of {self.path}"
                 )
+
+    def _read_all(
+        self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
+    ) -> ReadSteps[list[pa.Array]]:
+        self._check_ranges(ranges)
         return together([read_target(self._columns, target, ranges) for target in targets])

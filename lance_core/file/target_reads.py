@@ -82,6 +82,11 @@ def take_mapped(
     return _rows(columns, target, direct, data)
 
 
+def is_direct(columns: FileColumns, target: ColumnTarget) -> bool:
+    """Tell whether the rows of a target are found by arithmetic, as far as is known."""
+    return _direct(columns, target) is not None
+
+
 def _direct(columns: FileColumns, target: ColumnTarget) -> DirectColumn | None:
     column = columns.only(target)
     return None if column is None else column.direct

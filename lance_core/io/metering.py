@@ -24,6 +24,13 @@ class QueryMeter:
     cache_hits: int = 0
     cache_misses: int = 0
 
+    def add(self, other: QueryMeter) -> None:
+        """Count what was read elsewhere for the same query."""
+        self.bytes_read += other.bytes_read
+        self.store_requests += other.store_requests
+        self.cache_hits += other.cache_hits
+        self.cache_misses += other.cache_misses
+
 
 _meter: ContextVar[QueryMeter | None] = ContextVar("lance_core_query_meter", default=None)
 

@@ -36,8 +36,5 @@ def for_each(store: ObjectStore, work: Callable[[T], R], items: Sequence[T]) -> 
         answers = list(pool.map(measured, items))
     total = current_meter()
     for _, meter in answers:
-        total.bytes_read += meter.bytes_read
-        total.store_requests += meter.store_requests
-        total.cache_hits += meter.cache_hits
-        total.cache_misses += meter.cache_misses
+        total.add(meter)
     return [answer for answer, _ in answers]

@@ -9,12 +9,13 @@ from numba.np.numpy_support import carray
 
 from lance_core.kernels.bitpacking import DONE
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.memory import address_of, bytes_at, pointer_at
+from lance_core.kernels.memory import address_of, bytes_at, pointer_at, uint64_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NARROW_OFFSETS = 4
+_WORD_BYTES = 8
 
 
 @kernel
@@ -163,12 +164,26 @@ def select_values(
     new_offsets: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None:
-    """Copy the values ``rows`` of a variable-width column; ``new_offsets`` says whereto."""
+    """Copy the values ``rows`` of a variable-width column; ``new_offsets`` says whereto.
+
+    Whole words are copied where both sides have room for them: what is written too much belongs to
+    values that come later.
+    """
+    room = data.shape[0] - _WORD_BYTES
+    out_room = out.shape[0] - _WORD_BYTES
+    source = np.int64(data.ctypes.data)
+    target = np.int64(out.ctypes.data)
     for index in range(rows.shape[0]):
         start = offsets[rows[index]]
         to = new_offsets[index]
-        for byte in range(new_offsets[index + 1] - to):
-            out[to + byte] = data[start + byte]
+        size = new_offsets[index + 1] - to
+        if start + size <= room and to + size <= out_room:
+            for byte in range(0, size, _WORD_BYTES):
+                word = uint64_at(source + start + byte, 1)[0]
+                uint64_at(target + to + byte, 1)[0] = word
+        else:
+            for byte in range(size):
+                out[to + byte] = data[start + byte]
 
 
 @kernel
@@ -192,6 +207,15 @@ def deinterleave(
         position += count * value_bytes
 
 
+@kernel(brief=True)
+def pick_rows(
+    table: NDArray[np.int64], numbers: NDArray[np.int64], rows: NDArray[np.int64]
+) -> None:
+    """Copy rows of a table, both of shape ``(n, w)``; ``table[numbers]`` lets go of the GIL."""
+    for i in range(len(numbers)):
+        rows[i] = table[numbers[i]]
+
+
 @warmup
 def _warm() -> None:
     none = np.empty(0, np.int64)
@@ -206,3 +230,4 @@ def _warm() -> None:
     find_strings(none, none, none, _NARROW_OFFSETS, none, none, none, none)
     select_values(one, data, none, one, data)
     deinterleave(none, none, _NARROW_OFFSETS, data)
+    pick_rows(np.zeros((1, 1), np.int64), np.zeros(1, np.int64), np.empty((1, 1), np.int64))

@@ -10,6 +10,7 @@ from lance_core.encodings.page import Loaded, Page, PageLayout
 from lance_core.file.page_list import PageList
 
 FIRST_ROWS = np.array([0, 3, 7], np.int64)
+NUM_BYTES = np.array([30, 8], np.int64)
 
 
 def page_at(position: int) -> Page:
@@ -24,7 +25,7 @@ def test_a_page_is_described_when_it_is_first_wanted_and_then_kept() -> None:
         asked.append(position)
         return page_at(position)
 
-    pages = PageList(FIRST_ROWS, describe)
+    pages = PageList(FIRST_ROWS, NUM_BYTES, describe)
     assert asked == []
     assert pages[1] is pages[1]
     assert asked == [1]
@@ -33,7 +34,7 @@ def test_a_page_is_described_when_it_is_first_wanted_and_then_kept() -> None:
 
 
 def test_rows_are_known_without_describing_a_page() -> None:
-    pages = PageList(FIRST_ROWS, page_at)
+    pages = PageList(FIRST_ROWS, NUM_BYTES, page_at)
     assert (len(pages), pages.num_rows, pages.num_described) == (2, 7, 0)
 
 
@@ -47,5 +48,10 @@ def test_the_page_that_was_ready_first_is_the_page_for_all() -> None:
         return page_at(position)
 
     meanwhile: dict[int, Page] = {}
-    pages = PageList(FIRST_ROWS, describe_while_another_does)
+    pages = PageList(FIRST_ROWS, NUM_BYTES, describe_while_another_does)
     assert pages[0] is meanwhile[0]
+
+
+def test_bytes_are_shared_by_the_rows_of_a_page() -> None:
+    pages = PageList(FIRST_ROWS, NUM_BYTES, page_at)
+    assert [pages.bytes_before(row) for row in (0, 1, 3, 5, 7)] == [0, 10, 30, 34, 38]

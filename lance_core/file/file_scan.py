@@ -1,0 +1,73 @@
+"""Streaming the rows of one file in batches of bounded size, decoded ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.encodings.rows import slice_ranges
+from lance_core.file.windows import (
+    SharedDictionaries,
+    WindowSizes,
+    cut_batches,
+    least_row_bytes,
+)
+from lance_core.io.ahead import ahead
+from lance_core.schema.arrow import to_arrow_field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from lance_core.file.columns import ColumnTarget
+    from lance_core.file.reader import LanceFileReader
+
+NUM_THREADS = 2
+"""Windows that are decoded at the same time."""
+
+
+def scan_schema(names: Sequence[str], targets: Sequence[ColumnTarget]) -> pa.Schema:
+    """Return the schema of what a scan of these targets hands out."""
+    return pa.schema(
+        [
+            to_arrow_field(target.served_field).with_name(name)
+            for name, target in zip(names, targets, strict=True)
+        ]
+    )
+
+
+def scan_file(
+    reader: LanceFileReader,
+    schema: pa.Schema,
+    targets: Sequence[ColumnTarget],
+    ranges: Sequence[tuple[int, int]],
+    *,
+    batch_rows: int,
+    batch_bytes: int,
+    read_ahead: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all ranges one after another; see `LanceFileReader.scan`."""
+    num_rows = sum(stop - start for start, stop in ranges)
+
+    def stored_bytes(start: int, stop: int) -> float:
+        if len(ranges) == 1:
+            first = ranges[0][0]
+            return reader.stored_bytes(targets, first + start, first + stop)
+        return reader.stored_bytes(targets, 0, reader.num_rows) * (stop - start) / reader.num_rows
+
+    least = sum(least_row_bytes(target.arrow_type) for target in targets)
+    sizes = WindowSizes(stored_bytes, least, batch_rows)
+
+    def task(start: int, stop: int) -> Callable[[], list[pa.Array]]:
+        def decode() -> list[pa.Array]:
+            arrays = reader.read(targets, slice_ranges(ranges, start, stop))
+            sizes.learn(start, stop, sum(array.nbytes for array in arrays))
+            return arrays
+
+        return decode
+
+    tasks = (task(start, stop) for start, stop in sizes.windows(0, num_rows))
+    dictionaries = SharedDictionaries(schema)
+    for arrays in ahead(tasks, num_threads=NUM_THREADS, depth=read_ahead):
+        window = pa.RecordBatch.from_arrays(dictionaries.share(arrays), schema=schema)
+        yield from cut_batches(window, batch_rows, batch_bytes)

@@ -1,0 +1,150 @@
+"""How many rows to decode at once, so that memory is bounded and little is decoded twice.
+
+A scan decodes windows of some megabytes and cuts batches out of them: chunks that two batches
+share are decoded once, and only those that two windows share twice.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+WINDOW_BYTES = 8 << 20
+_MAX_ROWS = 1 << 17
+_FIRST_BYTES = 2 << 20
+"""The first window is small: nothing is known of it but what the file says."""
+_EXPANSION = 2.0
+"""Decoded bytes per stored byte, until they have been measured."""
+_ALIGNMENT = 4096
+"""No chunk of values of a fixed width has more; their number is a power of two."""
+
+
+class WindowSizes:
+    """Chooses windows of ascending rows; told what they turned out to take, it learns.
+
+    Parameters
+    ----------
+    stored_bytes
+        Estimates the bytes that rows ``[start, stop)`` take in the file.
+    least_row_bytes
+        Bytes that a decoded row takes at least.
+    batch_rows
+        Windows are multiples of it, so that only the last batch is smaller.
+    """
+
+    def __init__(
+        self,
+        stored_bytes: Callable[[int, int], float],
+        least_row_bytes: float,
+        batch_rows: int,
+    ) -> None:
+        self._stored_bytes = stored_bytes
+        self._least_row_bytes = least_row_bytes
+        self._batch_rows = batch_rows
+        self._expansion = _EXPANSION
+        self._limit = _FIRST_BYTES
+
+    def windows(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Cut rows ``[start, stop)``; every window is chosen when it is asked for."""
+        while start < stop:
+            end = min(stop, start + self._num_rows(start, stop))
+            yield start, end
+            start = end
+
+    def learn(self, start: int, stop: int, num_bytes: int) -> None:
+        """Say what rows ``[start, stop)`` took when they were decoded."""
+        stored = max(self._stored_bytes(start, stop), 1.0)
+        self._expansion = max(num_bytes / stored, self._expansion / 2)
+        self._least_row_bytes = max(self._least_row_bytes, num_bytes / (stop - start) / 4)
+        self._limit = WINDOW_BYTES
+
+    def _num_rows(self, start: int, stop: int) -> int:
+        rows = min(max(_MAX_ROWS, self._batch_rows), stop - start)
+        while rows > 1:
+            decoded = max(
+                self._stored_bytes(start, start + rows) * self._expansion,
+                rows * self._least_row_bytes,
+            )
+            if decoded <= self._limit:
+                break
+            rows = max(1, min(rows // 2, int(rows * self._limit / decoded)))
+        for unit in (lcm(_ALIGNMENT, self._batch_rows), self._batch_rows):
+            if rows > unit:
+                return rows - rows % unit
+        return rows
+
+
+def least_row_bytes(kind: pa.DataType) -> float:
+    """Return what a row of this type takes at least, in bytes."""
+    if pa.types.is_fixed_size_list(kind):
+        return float(kind.list_size * least_row_bytes(kind.value_type))
+    if pa.types.is_struct(kind):
+        return sum(least_row_bytes(field.type) for field in kind)
+    try:
+        return float(kind.bit_width / 8)
+    except ValueError:
+        return 4.0
+
+
+def cut_batches(
+    window: pa.RecordBatch, batch_rows: int, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut a window into batches; a single row may be larger than ``batch_bytes``."""
+    is_small = window.nbytes <= batch_bytes
+    for start in range(0, window.num_rows, batch_rows):
+        batch = window.slice(start, batch_rows)
+        if is_small:
+            yield batch
+        else:
+            yield from _halved(batch, batch_bytes)
+
+
+def _halved(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    waiting = [batch]
+    while len(waiting) > 0:
+        part = waiting.pop()
+        half = part.num_rows // 2
+        if half == 0 or part.nbytes <= batch_bytes:
+            yield part
+        else:
+            waiting += [part.slice(half), part.slice(0, half)]
+
+
+class SharedDictionaries:
+    """Gives the dictionary arrays of all windows one dictionary that only grows.
+
+    Readers of Arrow streams need no more; a file needs the rest of a dictionary as a delta.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._seen: dict[int, pa.Array] = {
+            index: pa.nulls(0, field.type)
+            for index, field in enumerate(schema)
+            if _holds_dictionary(field.type)
+        }
+
+    def share(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """Return the columns of a window with the dictionaries of all windows so far."""
+        shared = list(arrays)
+        for index, seen in self._seen.items():
+            try:
+                both = pa.chunked_array([seen, arrays[index]]).unify_dictionaries()
+            except pa.ArrowInvalid as error:
+                raise UnsupportedFeatureError(
+                    f"the dictionaries of the pages do not fit into one of {seen.type}: {error}"
+                ) from None
+            self._seen[index], shared[index] = both.chunk(0), both.chunk(1)
+        return shared
+
+
+def _holds_dictionary(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return True
+    return any(_holds_dictionary(kind.field(index).type) for index in range(kind.num_fields))
