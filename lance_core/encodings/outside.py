@@ -161,7 +161,7 @@ class Outside:
         if handed_out == 0:
             return repetition, None, layers
         are_codes = bool(((numbers == 0) | (numbers == np.arange(self._null_code))).all())
-        definition = self.definition if are_codes else numbers[self.definition]
+        definition = self.definition if are_codes else numbers.take(self.definition)
         return repetition, definition, layers
 
     @property
