@@ -24,6 +24,8 @@ _LONGEST_SAMPLED = 256
 _FEWEST_BYTES = 4 << 10
 _TABLE_BYTES = 2312
 _WORTH = 0.9
+_RANDOM_BITS = 7.5
+"""Bytes with that much information hardly repeat, so that training would be in vain."""
 HUGE_BYTES = 32 << 10
 """Full-zip values above this are compressed one by one (file format, section 7, rule 6)."""
 
@@ -71,6 +73,8 @@ def _symbols(values: Variable, unchanged: Sized, *, is_asked_for: bool) -> Sized
     if size < _FEWEST_BYTES and not is_asked_for:
         return unchanged
     sample = _sample(values)
+    if not is_asked_for and _bits_per_byte(sample) > _RANDOM_BITS:
+        return unchanged
     table = train(sample)
     ratio = _bytes_of(compressed(sample, table)) / max(_bytes_of(sample), 1)
     fsst = Sized(
@@ -92,3 +96,10 @@ def _sample(values: Variable) -> Variable:
     data = np.empty(int(offsets[-1]), np.uint8)
     join_bytes(address_of(values.data) + starts, sizes, data)
     return Variable(offsets, data)
+
+
+def _bits_per_byte(values: Variable) -> float:
+    """Return the entropy of single bytes, at most 8."""
+    counts = np.bincount(values.data, minlength=1)
+    shares = counts[counts > 0] / max(len(values.data), 1)
+    return float(-(shares * np.log2(shares)).sum())

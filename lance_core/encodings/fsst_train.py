@@ -32,6 +32,9 @@ _CODES = 256
 _FEWEST = 2
 """Symbols that occur less often in the sample are not worth a code."""
 _LITERAL_COST = 2
+_PREFIX_BYTES = 3
+_MAX_ALIKE = 16
+"""Symbols that begin with the same three bytes, which a matcher tries one after another."""
 
 
 def train(sample: Variable) -> SymbolTable:
@@ -84,6 +87,19 @@ def _most_useful(
     symbols, lengths = symbols[starts], lengths[starts]
     # a byte without a symbol takes two
     gains = counts * np.where(lengths == 1, _LITERAL_COST * WORD_BYTES // 2, lengths)
-    best = np.argsort(-gains, kind="stable")[:_MAX_SYMBOLS]
+    best = np.argsort(-gains, kind="stable")
+    best = best[~_crowded(symbols[best], lengths[best])][:_MAX_SYMBOLS]
     best = best[np.argsort(-lengths[best], kind="stable")]
     return symbols[best], lengths[best].astype(np.uint8)
+
+
+def _crowded(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say which symbols have ``_MAX_ALIKE`` before them that begin with the same bytes."""
+    alike = symbols & np.uint64((1 << 8 * _PREFIX_BYTES) - 1)
+    order = np.argsort(alike, kind="stable")
+    is_new = np.append(True, np.diff(alike[order]) != 0)[: len(order)]
+    places = np.arange(len(order))
+    firsts = np.maximum.accumulate(np.where(is_new, places, 0))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = places - firsts
+    return (rank >= _MAX_ALIKE) & (lengths >= _PREFIX_BYTES)
