@@ -119,13 +119,12 @@ def _elements(
 
 
 def _encode_leaf(field: LanceField, array: pa.Array) -> EncodedArray:
-    compression = Hints.of(field.metadata, field.name).compression
-    if field.logical_type == "string" and compression is None:
+    hints = Hints.of(field.metadata, field.name)
+    if field.logical_type == "string" and hints.compression is None:
         few = _few_strings(array)
         if few is not None:
             return few
-    values = from_arrow(array, field.name)
-    return encode_array(values, field.name, field.logical_type, compression)
+    return encode_array(from_arrow(array, field.name), field.name, field.logical_type, hints)
 
 
 def _few_strings(array: pa.Array) -> EncodedArray | None:

@@ -31,29 +31,40 @@ class PendingRows:
         num_bytes = row_bytes(array)
         self._parts.append(array)
         self._num_bytes += num_bytes
-        if self._num_bytes >= self._page_bytes:
-            whole = self._joined()
-            full = _full_rows(whole, self._num_bytes, self._page_bytes)
-            yield from _cut(whole.slice(0, full), self._page_bytes)
-            self._keep(whole.slice(full))
-        elif len(self._parts) > _MAX_PARTS:
-            self._keep(self._joined())
+        if self._num_bytes >= self._page_bytes or len(self._parts) > _MAX_PARTS:
+            *complete, last = self._joined()
+            for part in complete:
+                yield from _cut(part, self._page_bytes)
+            full = _full_rows(last, self._page_bytes)
+            yield from _cut(last.slice(0, full), self._page_bytes)
+            self._keep(last.slice(full))
         elif array.get_total_buffer_size() > _RETAINS_TOO_MUCH * max(num_bytes, 1):
             self._parts[-1] = pa.concat_arrays([array])
 
     def rest(self) -> Iterator[pa.Array]:
         """Yield the rows that are left."""
         if len(self._parts) > 0:
-            yield from _cut(self._joined(), self._page_bytes)
-            self._keep(None)
+            for part in self._joined():
+                yield from _cut(part, self._page_bytes)
+            self._parts, self._num_bytes = [], 0
 
-    def _joined(self) -> pa.Array:
-        return self._parts[0] if len(self._parts) == 1 else pa.concat_arrays(self._parts)
+    def _joined(self) -> list[pa.Array]:
+        """Return one array of all parts, or the parts themselves where there can be none.
 
-    def _keep(self, rest: pa.Array | None) -> None:
+        The indices of dictionaries may be too narrow for all items together, 32-bit offsets for
+        all text.
+        """
+        if len(self._parts) == 1:
+            return self._parts
+        try:
+            return [pa.concat_arrays(self._parts)]
+        except pa.ArrowInvalid:
+            return self._parts
+
+    def _keep(self, rest: pa.Array) -> None:
         """Start anew with a copy of ``rest``, so that the memory it is cut from can go."""
-        self._parts = [] if rest is None or len(rest) == 0 else [pa.concat_arrays([rest])]
-        self._num_bytes = sum(map(row_bytes, self._parts))
+        self._parts = [pa.concat_arrays([rest])] if len(rest) > 0 else []
+        self._num_bytes = row_bytes(rest)
 
 
 def row_bytes(array: pa.Array) -> int:
@@ -75,9 +86,9 @@ def row_bytes(array: pa.Array) -> int:
     return int(array.nbytes)
 
 
-def _full_rows(array: pa.Array, num_bytes: int, page_bytes: int) -> int:
+def _full_rows(array: pa.Array, page_bytes: int) -> int:
     """Return how many rows make whole pages, taking all rows for equally large."""
-    rows_per_page = max(1, len(array) * page_bytes // num_bytes)
+    rows_per_page = max(1, len(array) * page_bytes // max(row_bytes(array), 1))
     return len(array) // rows_per_page * rows_per_page
 
 

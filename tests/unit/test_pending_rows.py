@@ -68,6 +68,23 @@ def test_very_small_batches_are_joined_while_they_wait() -> None:
     assert [len(piece) for piece in pieces] == [700]
 
 
+def test_dictionaries_that_do_not_go_together_make_pages_of_their_own() -> None:
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [
+        pa.array([f"{part} {i}" for i in range(100)]).dictionary_encode().cast(kind)
+        for part in range(3)
+    ]
+    pieces = pieces_of(*batches)
+    assert [len(piece) for piece in pieces] == [100, 100, 100]
+    assert [piece.to_pylist() for piece in pieces] == [batch.to_pylist() for batch in batches]
+
+
+def test_dictionaries_that_go_together_share_a_page() -> None:
+    batches = [pa.array([f"{part}", "x"]).dictionary_encode() for part in range(3)]
+    (piece,) = pieces_of(*batches)
+    assert piece.to_pylist() == ["0", "x", "1", "x", "2", "x"]
+
+
 @pytest.mark.parametrize(
     ("array", "expected"),
     [

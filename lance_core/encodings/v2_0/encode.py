@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.encodings.general import Codec
+from lance_core.encodings.choose_numbers import CODECS, codec_of
+from lance_core.encodings.choose_strings import choose_strings
+from lance_core.encodings.fsst import Fsst, compressed
+from lance_core.encodings.hints import Hints
 from lance_core.encodings.leaf_types import dictionary_types
 from lance_core.encodings.values import (
     BOOL_BITS,
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 
 _END_BITS = 64
 _BYTE = 8
-_CODECS = {"zstd": "zstd", "lz4": "lz4_raw"}
+_OFFSET_BITS = 32
+_FOR_SYMBOLS = ("string", "binary")
+"""FSST of strings with wide offsets makes pylance panic."""
+_NO_HINTS = Hints()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +54,7 @@ class EncodedArray:
 
 
 def encode_array(
-    values: Values, column: str, logical_type: str, compression: str | None = None
+    values: Values, column: str, logical_type: str, hints: Hints = _NO_HINTS
 ) -> EncodedArray:
     """Encode values with their nulls.
 
@@ -60,8 +66,8 @@ def encode_array(
         Its name, for errors.
     logical_type
         The field's type string; says how wide the indices of dictionaries are.
-    compression
-        ``zstd`` or ``lz4`` compresses the bytes of strings; all else is kept as it is.
+    hints
+        Compression that is asked for; strings take it, all else is kept as it is.
 
     Raises
     ------
@@ -69,7 +75,7 @@ def encode_array(
         Packed structs with other children than numbers, or a dictionary of as many items as its
         indices can tell apart, and nulls besides.
     """
-    encoder = _Encoder(column, logical_type, compression if compression in _CODECS else None)
+    encoder = _Encoder(column, logical_type, hints)
     encoding = encoder.encode(values)
     return EncodedArray(encoding, tuple(encoder.buffers))
 
@@ -108,18 +114,18 @@ def encode_few_strings(positions: NDArray[np.uint8], items: Variable) -> Encoded
 class _Encoder:
     """Gathers the buffers of one page; messages name them by their number."""
 
-    def __init__(self, column: str, logical_type: str, scheme: str | None = None) -> None:
+    def __init__(self, column: str, logical_type: str, hints: Hints = _NO_HINTS) -> None:
         self.buffers: list[NDArray[np.uint8]] = []
         self._column = column
         self._logical_type = logical_type
-        self._scheme = scheme
+        self._hints = hints
 
     def encode(self, values: Values) -> pb.ArrayEncoding:
         """Encode values and what is inside them."""
         if isinstance(values, AllNull):
             return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
         if isinstance(values, Variable):
-            return self._binary(values)
+            return self._strings(values)
         if isinstance(values, Indexed):
             return self._dictionary(values)
         if isinstance(values, Packed):
@@ -154,6 +160,17 @@ class _Encoder:
             data = np.packbits(data, bitorder="little")
         return self.flat(data, values.bits)
 
+    def _strings(self, values: Variable) -> pb.ArrayEncoding:
+        is_asked_for = self._hints.compression == "fsst" and self._logical_type in _FOR_SYMBOLS
+        if not is_asked_for or values.offsets[0] == values.offsets[-1]:
+            return self._binary(values)
+        chosen = choose_strings(values, _OFFSET_BITS, self._hints, zipped=False).encoding
+        if not isinstance(chosen, Fsst):
+            return self._binary(values)
+        codes = replace(compressed(values, chosen.table), validity=values.validity)
+        fsst = pb.Fsst(binary=self._binary(codes), symbol_table=chosen.table.to_bytes())
+        return pb.ArrayEncoding(fsst=fsst)
+
     def _binary(self, values: Variable) -> pb.ArrayEncoding:
         first, last = int(values.offsets[0]), int(values.offsets[-1])
         adjustment = last - first + 1
@@ -165,11 +182,12 @@ class _Encoder:
         return pb.ArrayEncoding(binary=binary)
 
     def _bytes(self, data: NDArray[np.uint8]) -> pb.ArrayEncoding:
-        if self._scheme is None or len(data) == 0:
+        scheme = self._hints.compression
+        if scheme not in CODECS or len(data) == 0:
             return self.flat(data, _BYTE)
-        unit = Codec(_CODECS[self._scheme]).compress(data.data)
+        unit = codec_of(scheme, self._hints.compression_level).compress(data.data)
         encoding = self.flat(np.frombuffer(unit, np.uint8), _BYTE)
-        encoding.flat.compression.scheme = self._scheme
+        encoding.flat.compression.scheme = scheme
         return encoding
 
     def _dictionary(self, values: Indexed) -> pb.ArrayEncoding:
