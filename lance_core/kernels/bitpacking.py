@@ -52,22 +52,23 @@ def unpack_block(address: int, width: int, out: NDArray[np.unsignedinteger]) -> 
     mask = low_bits(width)
     for row in range(bits):
         start = ORDER[row // 8] * 16 + (row % 8) * 128
-        word = row * width // bits
-        shift = row * width % bits
+        into = out[start : start + lanes]  # slices, so that the loops over lanes vectorise
         if width == 0:
-            for lane in range(lanes):
-                out[start + lane] = 0
-        elif shift + width > bits:
-            right = np.uint64(shift)
+            into[:] = 0
+            continue
+        word = row * width // bits * lanes
+        shift = row * width % bits
+        right = np.uint64(shift)
+        low = words[word : word + lanes]
+        if shift + width > bits:
             left = np.uint64(bits - shift)
+            high = words[word + lanes : word + 2 * lanes]
             for lane in range(lanes):
-                low = np.uint64(words[word * lanes + lane]) >> right
-                high = np.uint64(words[(word + 1) * lanes + lane]) << left
-                out[start + lane] = (low | high) & mask
+                value = (np.uint64(low[lane]) >> right) | (np.uint64(high[lane]) << left)
+                into[lane] = value & mask
         else:
-            right = np.uint64(shift)
             for lane in range(lanes):
-                out[start + lane] = (np.uint64(words[word * lanes + lane]) >> right) & mask
+                into[lane] = (np.uint64(low[lane]) >> right) & mask
 
 
 @kernel
@@ -135,9 +136,13 @@ def unpack_inline(
         width = inline_width(addresses[block], sizes[block], out)
         if width < 0:
             return block
-        unpack_block(addresses[block] + out.itemsize, width, scratch)
         count = counts[block]
-        out[position : position + count] = scratch[:count]
+        address = addresses[block] + out.itemsize
+        if count == BLOCK_ROWS:
+            unpack_block(address, width, out[position : position + BLOCK_ROWS])
+        else:
+            unpack_block(address, width, scratch)
+            out[position : position + count] = scratch[:count]
         position += count
     return DONE
 
@@ -201,9 +206,12 @@ def unpack_out_of_line(
         while left >= BLOCK_ROWS or (left > 0 and not raw_tail):
             if address + block_bytes > end:
                 return buffer
-            unpack_block(address, width, scratch)
             count = min(left, BLOCK_ROWS)
-            out[position : position + count] = scratch[:count]
+            if count == BLOCK_ROWS:
+                unpack_block(address, width, out[position : position + BLOCK_ROWS])
+            else:
+                unpack_block(address, width, scratch)
+                out[position : position + count] = scratch[:count]
             address += block_bytes
             position += count
             left -= count

@@ -103,8 +103,11 @@ def copy_ranges(
                 width = inline_width(address, sizes[chunk], out)
                 if width < 0:
                     return chunk
-                unpack_block(address + out.itemsize, width, scratch)
-                values[:] = scratch[skip : skip + count]
+                if count == BLOCK_ROWS:
+                    unpack_block(address + out.itemsize, width, values)
+                else:
+                    unpack_block(address + out.itemsize, width, scratch)
+                    values[:] = scratch[skip : skip + count]
             else:
                 start = offsets[chunk] * stride
                 for index in range(count * stride):
