@@ -61,6 +61,10 @@ class PageLevels:
         if self._definition is None:
             is_null = self._is_all_null and layer.null_level is not None
             valid = np.full(self._num_slots, not is_null)
+        elif self._layers.num_lists == 0:  # every entry is a slot
+            valid = self._definition <= self._levels_passed
+            if layer.null_level is None:
+                valid = np.ones(len(valid), np.bool_)
         else:
             valid = np.empty(len(self._definition), np.bool_)
             slots = peel_items(

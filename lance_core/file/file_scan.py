@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -60,14 +61,20 @@ def scan_file(
 
     def task(start: int, stop: int) -> Callable[[], list[pa.Array]]:
         def decode() -> list[pa.Array]:
+            began = time.perf_counter()
             arrays = reader.read(targets, slice_ranges(ranges, start, stop))
-            sizes.learn(start, stop, sum(array.nbytes for array in arrays))
+            seconds = time.perf_counter() - began
+            sizes.learn(start, stop, sum(array.nbytes for array in arrays), seconds)
             return arrays
 
         return decode
 
     tasks = (task(start, stop) for start, stop in sizes.windows(0, num_rows))
     dictionaries = SharedDictionaries(schema)
-    for arrays in ahead(tasks, num_threads=NUM_THREADS, depth=read_ahead):
+
+    def depth() -> int:
+        return 0 if sizes.is_short(num_rows) else read_ahead
+
+    for arrays in ahead(tasks, num_threads=NUM_THREADS, depth=depth):
         window = pa.RecordBatch.from_arrays(dictionaries.share(arrays), schema=schema)
         yield from cut_batches(window, batch_rows, batch_bytes)

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 WINDOW_BYTES = 8 << 20
-_MAX_ROWS = 1 << 17
+_MAX_ROWS = 1 << 19
 _FIRST_BYTES = 2 << 20
 """The first window is small: nothing is known of it but what the file says."""
 _EXPANSION = 2.0
 """Decoded bytes per stored byte, until they have been measured."""
+_SHORT_S = 0.004
 _ALIGNMENT = 4096
 """No chunk of values of a fixed width has more; their number is a power of two."""
 
@@ -50,6 +51,7 @@ class WindowSizes:
         self._batch_rows = batch_rows
         self._expansion = _EXPANSION
         self._limit = _FIRST_BYTES
+        self._row_seconds = 0.0
 
     def windows(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Cut rows ``[start, stop)``; every window is chosen when it is asked for."""
@@ -58,12 +60,17 @@ class WindowSizes:
             yield start, end
             start = end
 
-    def learn(self, start: int, stop: int, num_bytes: int) -> None:
-        """Say what rows ``[start, stop)`` took when they were decoded."""
+    def learn(self, start: int, stop: int, num_bytes: int, seconds: float) -> None:
+        """Say what rows ``[start, stop)`` took to decode."""
+        self._row_seconds = seconds / (stop - start)
         stored = max(self._stored_bytes(start, stop), 1.0)
         self._expansion = max(num_bytes / stored, self._expansion / 2)
         self._least_row_bytes = max(self._least_row_bytes, num_bytes / (stop - start) / 4)
         self._limit = WINDOW_BYTES
+
+    def is_short(self, num_rows: int) -> bool:
+        """Tell whether so many rows are decoded before threads pay, by what was learnt last."""
+        return num_rows * self._row_seconds < _SHORT_S
 
     def _num_rows(self, start: int, stop: int) -> int:
         rows = min(max(_MAX_ROWS, self._batch_rows), stop - start)

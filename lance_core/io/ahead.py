@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def ahead(tasks: Iterator[Callable[[], T]], *, num_threads: int, depth: int) -> Iterator[T]:
+def ahead(
+    tasks: Iterator[Callable[[], T]], *, num_threads: int, depth: Callable[[], int]
+) -> Iterator[T]:
     """Yield the results of tasks in their order.
 
     Parameters
@@ -26,8 +28,8 @@ def ahead(tasks: Iterator[Callable[[], T]], *, num_threads: int, depth: int) -> 
     num_threads
         Tasks under way at one time.
     depth
-        Results and tasks under way that may exist beside the one being used; 0 does all the work
-        in the caller's thread.
+        Says, when the first task is done, how many results and tasks under way may exist beside
+        the one being used; 0 does all the work in the caller's thread.
 
     Notes
     -----
@@ -38,7 +40,8 @@ def ahead(tasks: Iterator[Callable[[], T]], *, num_threads: int, depth: int) -> 
     if first is None:
         return
     yield first()
-    if depth == 0:
+    num_waiting = depth()
+    if num_waiting == 0:
         for task in tasks:
             yield task()
         return
@@ -49,7 +52,7 @@ def ahead(tasks: Iterator[Callable[[], T]], *, num_threads: int, depth: int) -> 
             if pool is None:
                 pool = ThreadPoolExecutor(num_threads, "lance-core-ahead")
             waiting.append(pool.submit(_measured, task))
-            if len(waiting) > depth:
+            if len(waiting) > num_waiting:
                 yield _result(waiting.popleft())
         while len(waiting) > 0:
             yield _result(waiting.popleft())

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _NARROW_OFFSETS = 4
 _WORD_BYTES = 8
+_SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(
+    np.uint64
+)[:, 0]
+"""Each byte with its bits spread over the bytes of a word, lowest first."""
 
 
 @kernel
@@ -36,10 +40,14 @@ def join_bits(
 ) -> None:
     """Spread ``counts[i]`` bits from each address, low bits first, over bytes of 0 and 1."""
     position = 0
+    target: int = np.int64(out.ctypes.data)  # type: ignore[assignment]  # a scalar in kernels
     for run in range(addresses.shape[0]):
         count = counts[run]
         bits = bytes_at(addresses[run], (count + 7) // 8)
-        for index in range(count):
+        whole = uint64_at(target + position, count // 8)
+        for byte in range(whole.shape[0]):
+            whole[byte] = _SPREAD[bits[byte]]
+        for index in range(count // 8 * 8, count):
             out[position + index] = (bits[index >> 3] >> (index & 7)) & 1
         position += count
 
