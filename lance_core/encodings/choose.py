@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,6 +137,8 @@ def _of_numbers(
     values: FixedWidth, hints: Hints, version: FileVersion, zipped: bool | None
 ) -> Choice:
     if _prefers_zip(values, hints) if zipped is None else zipped:
+        if values.bits == BOOL_BITS:
+            values = replace(values, bits=8)  # a boolean takes a byte there
         return Choice(Flat(values.bits), values, True)
     numbers = choose_numbers(values, hints)
     coded = choose_dictionary(values, 0, numbers.num_bytes, hints, version)
@@ -179,14 +181,14 @@ def _lists(values: FixedSizeLists) -> FixedSizeList:
 
 
 def _prefers_zip(values: Values, hints: Hints) -> bool:
-    if _holds_bits(values):
+    if holds_bits(values):
         return False
     if hints.structural_encoding is not None:
         return hints.structural_encoding == "fullzip"
     return _widest_bytes(values) >= _ZIPPED_BYTES
 
 
-def _holds_bits(values: Values) -> bool:
+def holds_bits(values: Values) -> bool:
     """Whether values are booleans or lists of them, which do not fill whole bytes one by one."""
     while isinstance(values, FixedSizeLists):
         values = values.items

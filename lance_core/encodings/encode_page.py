@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_core.encodings.choose import choose_values
+from lance_core.encodings.choose import choose_values, holds_bits
 from lance_core.encodings.constant_encode import encode_all_null, encode_one_value, has_no_value
 from lance_core.encodings.full_zip_encode import encode_full_zip
 from lance_core.encodings.hints import Hints
 from lance_core.encodings.leaf_types import offset_bits
 from lance_core.encodings.mini_block_encode import MAX_CHUNK_LEVELS, encode_mini_block
 from lance_core.encodings.split_rows import split_rows
+from lance_core.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,4 +113,9 @@ def _encode(
         if leaf.num_rows > 1 and leaf.num_levels - leaf.values.num_values > _MANY_LEVELS:
             return None
         choice = choose_values(leaf.values, field, hints, version, zipped=True)
+        if not choice.zipped or holds_bits(choice.values):
+            raise UnsupportedFeatureError(
+                f"column {field.name!r}: a row holds more null or empty lists than a page of "
+                f"{field.logical_type} can; decode dictionaries, widen vectors of booleans"
+            )
     return encode_full_zip(leaf, choice.values, choice.encoding, length_bits)
