@@ -60,7 +60,7 @@ def choose_dictionary(
     hints, version
         What the field asks for, and of which numbers the version has dictionaries.
     """
-    if not _can_have(values, hints, version):
+    if not _can_have(values, version):
         return None
     raw_bytes = _raw_bytes(values, offset_bits)
     allowed = int(min(_given(hints.dict_size_ratio, _SIZE_RATIO) * raw_bytes, _WORTH * other_bytes))
@@ -105,8 +105,8 @@ def _given(hint: T | None, default: T) -> T:
     return default if hint is None else hint
 
 
-def _can_have(values: FixedWidth | Variable, hints: Hints, version: FileVersion) -> bool:
-    if hints.compression is not None or values.num_values < _FEWEST_VALUES:
+def _can_have(values: FixedWidth | Variable, version: FileVersion) -> bool:
+    if values.num_values < _FEWEST_VALUES:
         return False
     return isinstance(values, Variable) or values.bits in _WIDTHS[version]
 

@@ -16,7 +16,7 @@ from lance_core.kernels.memory import bytes_at
 from lance_core.proto import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,11 +74,17 @@ class Codec:
         return expanded
 
     def compress(self, values: memoryview) -> bytes:
-        """Return one unit: the size of ``values``, then what they compress to."""
-        word = "<I" if self.name == "lz4_raw" else "<Q"
-        codec = pa.Codec(self.name, compression_level=self.level if self.name == "zstd" else None)
-        unit: bytes = codec.compress(values, asbytes=True)
-        return struct.pack(word, len(values)) + unit
+        """Return one unit."""
+        return next(self.compress_each([values]))
+
+    def compress_each(self, parts: Iterable[memoryview]) -> Iterator[bytes]:
+        """Yield one unit for each part: its size, then what it compresses to; none stays none."""
+        word = struct.Struct("<I" if self.name == "lz4_raw" else "<Q")
+        level = self.level if self.name == "zstd" else None  # the other scheme has no levels
+        compress = pa.Codec(self.name, compression_level=level).compress
+        for part in parts:
+            size = len(part)
+            yield word.pack(size) + compress(part, asbytes=True) if size > 0 else b""
 
     def _size(self, unit: memoryview, place: Place) -> tuple[int, int]:
         """Return the size when expanded and where the compressed bytes begin."""
@@ -172,9 +178,7 @@ class General(Compression):
         ends = np.cumsum(parts.sizes)
         spans = zip((ends - parts.sizes).tolist(), ends.tolist(), strict=True)
         view = parts.data.data
-        units = [
-            self.codec.compress(view[start:end]) if start < end else b"" for start, end in spans
-        ]
+        units = list(self.codec.compress_each(view[start:end] for start, end in spans))
         sizes = np.array([len(unit) for unit in units], np.int64)
         return ChunkBuffer(np.frombuffer(b"".join(units), np.uint8), sizes)
 
