@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from lance_core.io.ahead import ahead
 from lance_core.schema.arrow import to_arrow_field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from lance_core.file.columns import ColumnTarget
     from lance_core.file.reader import LanceFileReader
@@ -57,19 +56,15 @@ def scan_file(
         return reader.stored_bytes(targets, 0, reader.num_rows) * (stop - start) / reader.num_rows
 
     least = sum(least_row_bytes(target.arrow_type) for target in targets)
-    sizes = WindowSizes(stored_bytes, least, batch_rows)
+    sizes = WindowSizes(least, batch_rows)
 
-    def task(start: int, stop: int) -> Callable[[], list[pa.Array]]:
-        def decode() -> list[pa.Array]:
-            began = time.perf_counter()
-            arrays = reader.read(targets, slice_ranges(ranges, start, stop))
-            seconds = time.perf_counter() - began
-            sizes.learn(start, stop, sum(array.nbytes for array in arrays), seconds)
-            return arrays
+    def decode(start: int, stop: int) -> list[pa.Array]:
+        return reader.read(targets, slice_ranges(ranges, start, stop))
 
-        return decode
-
-    tasks = (task(start, stop) for start, stop in sizes.windows(0, num_rows))
+    tasks = (
+        sizes.measured(start, stop, stored_bytes, decode)
+        for start, stop in sizes.windows(0, num_rows, stored_bytes)
+    )
     dictionaries = SharedDictionaries(schema)
 
     def depth() -> int:

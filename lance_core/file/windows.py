@@ -6,6 +6,7 @@ share are decoded once, and only those that two windows share twice.
 
 from __future__ import annotations
 
+import time
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from lance_core.errors import UnsupportedFeatureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-WINDOW_BYTES = 8 << 20
+WINDOW_BYTES = 4 << 20
 _MAX_ROWS = 1 << 19
 _FIRST_BYTES = 2 << 20
 """The first window is small: nothing is known of it but what the file says."""
@@ -32,51 +33,62 @@ class WindowSizes:
 
     Parameters
     ----------
-    stored_bytes
-        Estimates the bytes that rows ``[start, stop)`` take in the file.
     least_row_bytes
         Bytes that a decoded row takes at least.
     batch_rows
         Windows are multiples of it, so that only the last batch is smaller.
     """
 
-    def __init__(
-        self,
-        stored_bytes: Callable[[int, int], float],
-        least_row_bytes: float,
-        batch_rows: int,
-    ) -> None:
-        self._stored_bytes = stored_bytes
+    def __init__(self, least_row_bytes: float, batch_rows: int) -> None:
         self._least_row_bytes = least_row_bytes
         self._batch_rows = batch_rows
         self._expansion = _EXPANSION
         self._limit = _FIRST_BYTES
         self._row_seconds = 0.0
 
-    def windows(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Cut rows ``[start, stop)``; every window is chosen when it is asked for."""
+    def windows(
+        self, start: int, stop: int, stored_bytes: Callable[[int, int], float]
+    ) -> Iterator[tuple[int, int]]:
+        """Cut rows ``[start, stop)``; every window is chosen when it is asked for.
+
+        ``stored_bytes`` estimates the bytes that rows ``[start, stop)`` take in their files.
+        """
         while start < stop:
-            end = min(stop, start + self._num_rows(start, stop))
+            end = min(stop, start + self._num_rows(start, stop, stored_bytes))
             yield start, end
             start = end
 
-    def learn(self, start: int, stop: int, num_bytes: int, seconds: float) -> None:
-        """Say what rows ``[start, stop)`` took to decode."""
-        self._row_seconds = seconds / (stop - start)
-        stored = max(self._stored_bytes(start, stop), 1.0)
-        self._expansion = max(num_bytes / stored, self._expansion / 2)
-        self._least_row_bytes = max(self._least_row_bytes, num_bytes / (stop - start) / 4)
-        self._limit = WINDOW_BYTES
+    def measured(
+        self,
+        start: int,
+        stop: int,
+        stored_bytes: Callable[[int, int], float],
+        decode: Callable[[int, int], list[pa.Array]],
+    ) -> Callable[[], list[pa.Array]]:
+        """Return a task that decodes a window, and learns from what it took."""
+
+        def task() -> list[pa.Array]:
+            began = time.perf_counter()
+            arrays = decode(start, stop)
+            self._row_seconds = (time.perf_counter() - began) / (stop - start)
+            num_bytes = sum(array.nbytes for array in arrays)
+            expansion = num_bytes / max(stored_bytes(start, stop), 1.0)
+            self._expansion = max(expansion, self._expansion / 2)
+            self._least_row_bytes = max(self._least_row_bytes, num_bytes / (stop - start) / 4)
+            self._limit = WINDOW_BYTES
+            return arrays
+
+        return task
 
     def is_short(self, num_rows: int) -> bool:
         """Tell whether so many rows are decoded before threads pay, by what was learnt last."""
         return num_rows * self._row_seconds < _SHORT_S
 
-    def _num_rows(self, start: int, stop: int) -> int:
+    def _num_rows(self, start: int, stop: int, stored_bytes: Callable[[int, int], float]) -> int:
         rows = min(max(_MAX_ROWS, self._batch_rows), stop - start)
         while rows > 1:
             decoded = max(
-                self._stored_bytes(start, start + rows) * self._expansion,
+                stored_bytes(start, start + rows) * self._expansion,
                 rows * self._least_row_bytes,
             )
             if decoded <= self._limit:

@@ -1,4 +1,4 @@
-"""Reading the live rows of one fragment in order, in batches of bounded size."""
+"""Reading the live rows of one fragment in order, in windows that batches are cut out of."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.scan.assemble import record_batch
+from lance_core.scan.assemble import arrays_of
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.stored_rows import open_stored_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from lance_core.file.windows import WindowSizes
     from lance_core.scan.projection import Projection
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
@@ -22,27 +23,32 @@ if TYPE_CHECKING:
 _OFFSET_BITS = 32
 
 
-def scan_fragment(
+def fragment_windows(
     files: TableFiles,
     snapshot: Snapshot,
     fragment: Fragment,
     projection: Projection,
+    sizes: WindowSizes,
     *,
-    start: int = 0,
-    end: int | None = None,
-    first_rank: int = 0,
-    batch_rows: int = 8192,
-) -> Iterator[pa.RecordBatch]:
-    """Read the live rows of a fragment whose ranks in it are ``[start, end)``.
+    start: int,
+    end: int,
+    first_rank: int,
+) -> Iterator[Callable[[], list[pa.Array]]]:
+    """Yield tasks that read the live rows whose ranks in the fragment are ``[start, end)``.
 
     Parameters
     ----------
+    sizes
+        Says how many rows a task reads.
     start, end
-        Ranks among the fragment's live rows; ``end`` None = all. Rows outside are not read.
+        Ranks among the fragment's live rows. Rows outside are not read.
     first_rank
         Rank, among the live rows of the table, of the fragment's first live row.
-    batch_rows
-        Largest batch.
+
+    Returns
+    -------
+    Iterator[Callable[[], list[pa.Array]]]
+        Each returns one array per column; for a projection without columns nulls, one per row.
 
     Raises
     ------
@@ -54,13 +60,23 @@ def scan_fragment(
     live = LiveRows(fragment.physical_rows, files.deleted(snapshot, fragment))
     stored = open_stored_rows(files, snapshot, fragment, projection.fields)
     base = np.uint64(fragment.id << _OFFSET_BITS)
-    last = len(live) if end is None else min(end, len(live))
-    for batch_start in range(start, last, batch_rows):
-        batch_end = min(batch_start + batch_rows, last)
-        rows = live.select(batch_start, batch_end)
+    end = min(end, len(live))
+    rows_per_live_row = fragment.physical_rows / max(len(live), 1)
+
+    def stored_bytes(first: int, last: int) -> float:
+        physical = (int(rank * rows_per_live_row) for rank in (first, last))
+        return stored.stored_bytes(*physical)
+
+    def decode(first: int, last: int) -> list[pa.Array]:
+        rows = live.select(first, last)
+        if len(projection.columns) == 0:
+            return [pa.nulls(last - first, pa.struct([]))]
         arrays = stored.read(rows.ranges)
         if rows.kept is not None:
             arrays = [array.take(pa.array(rows.kept)) for array in arrays]
         addresses = rows.row_offsets.astype(np.uint64) | base
-        ranks = np.arange(first_rank + batch_start, first_rank + batch_end, dtype=np.int64)
-        yield record_batch(projection, arrays, addresses, ranks)
+        ranks = np.arange(first_rank + first, first_rank + last, dtype=np.int64)
+        return arrays_of(projection, arrays, addresses, ranks)
+
+    for first, last in sizes.windows(start, end, stored_bytes):
+        yield sizes.measured(first, last, stored_bytes, decode)

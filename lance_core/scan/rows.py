@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
-from lance_core.scan.fragment_scan import scan_fragment
+from lance_core.file.file_scan import NUM_THREADS
+from lance_core.file.windows import (
+    SharedDictionaries,
+    WindowSizes,
+    cut_batches,
+    least_row_bytes,
+)
+from lance_core.io.ahead import ahead
+from lance_core.scan.fragment_scan import fragment_windows
 from lance_core.scan.live_rows import LiveRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.ids import FragmentId
     from lance_core.scan.projection import Projection
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
+
+_READ_AHEAD = 2
+"""Windows that are decoded or under way beside the one in use."""
 
 
 def scan_rows(
@@ -31,6 +43,7 @@ def scan_rows(
     limit: int | None = None,
     offset: int = 0,
     batch_rows: int = 8192,
+    batch_bytes: int = 8 << 20,
 ) -> Iterator[pa.RecordBatch]:
     """Read live rows, fragments in the order of the manifest, rows in the order of the fragment.
 
@@ -44,8 +57,8 @@ def scan_rows(
         Most rows to return; None = all.
     offset
         Live rows to skip first. Fragments that lie before it are not read at all.
-    batch_rows
-        Largest batch; a batch never spans fragments.
+    batch_rows, batch_bytes
+        Largest batch; a batch never spans fragments, and a single row may have more bytes.
 
     Raises
     ------
@@ -54,23 +67,50 @@ def scan_rows(
     UnsupportedFeatureError
         A column or file needs a feature that this release lacks.
     """
-    last = None if limit is None else offset + limit
+    last = offset + limit if limit is not None else sys.maxsize
+    most = min(last - offset, sum(fragment.physical_rows for fragment in snapshot.fragments))
+    least = sum(least_row_bytes(field.type) for field in projection.schema)
+    sizes = WindowSizes(least, batch_rows)
+    windows = _windows(files, snapshot, projection, sizes, offset, last)
+    dictionaries = SharedDictionaries(projection.schema)
+
+    def depth() -> int:
+        return 0 if sizes.is_short(most) else _READ_AHEAD
+
+    for arrays in ahead(windows, num_threads=NUM_THREADS, depth=depth):
+        if len(projection.columns) == 0:
+            window = pa.RecordBatch.from_struct_array(arrays[0])
+        else:
+            shared = dictionaries.share(arrays)
+            window = pa.RecordBatch.from_arrays(shared, schema=projection.schema)
+        yield from cut_batches(window, batch_rows, batch_bytes)
+
+
+def _windows(
+    files: TableFiles,
+    snapshot: Snapshot,
+    projection: Projection,
+    sizes: WindowSizes,
+    first: int,
+    last: int,
+) -> Iterator[Callable[[], list[pa.Array]]]:
+    """Yield what reads the live rows of ranks ``[first, last)``; opens files when it gets there."""
     first_rank = 0
     for fragment in snapshot.fragments:
-        if last is not None and first_rank >= last:
+        if first_rank >= last:
             return
         num_rows = files.num_live_rows(snapshot, fragment)
-        start = max(0, offset - first_rank)
+        start = max(0, first - first_rank)
         if start < num_rows:
-            yield from scan_fragment(
+            yield from fragment_windows(
                 files,
                 snapshot,
                 fragment,
                 projection,
+                sizes,
                 start=start,
-                end=num_rows if last is None else min(num_rows, last - first_rank),
+                end=min(num_rows, last - first_rank),
                 first_rank=first_rank,
-                batch_rows=batch_rows,
             )
         first_rank += num_rows
 

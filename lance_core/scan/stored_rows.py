@@ -41,6 +41,10 @@ class StoredRows:
         num_rows = sum(end - start for start, end in ranges)
         return self._gather(num_rows, lambda part: part.reader.read(part.targets, ranges))
 
+    def stored_bytes(self, start: int, stop: int) -> float:
+        """Estimate the bytes that rows ``[start, stop)`` take in the files; reads nothing."""
+        return sum(part.reader.stored_bytes(part.targets, start, stop) for part in self._columns)
+
     def take(self, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Return one array per field with the rows at ``row_offsets``, in any order, repeatable."""
         return self._gather(
