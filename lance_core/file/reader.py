@@ -96,6 +96,11 @@ class LanceFileReader:
         return self._metadata.path
 
     @property
+    def metadata(self) -> FileMetadata:
+        """What the file says about itself."""
+        return self._metadata
+
+    @property
     def version(self) -> FileVersion:
         """Version of the file, by its own footer."""
         return self._metadata.version

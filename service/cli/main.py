@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from service.cli.export_openapi import export_openapi
+from service.cli.inspect_file import inspect
 from service.cli.serve import serve
 from service.cli.warm import warm
 
@@ -17,4 +18,5 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(warm)
+app.command()(inspect)
 app.command("openapi")(export_openapi)
