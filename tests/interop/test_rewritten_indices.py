@@ -108,7 +108,7 @@ def nearest(root: Path) -> list[list[dict[str, object]]]:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 @pytest.mark.parametrize("kind", VECTOR_KINDS)
-def test_vector_indices_find_the_same(kind: str, version: str, tmp_path: Path) -> None:
+def test_vector_indices_find_the_same(kind: Any, version: Any, tmp_path: Path) -> None:
     dataset = lance.write_dataset(table_of_all(), tmp_path, data_storage_version=version)
     more: dict[str, Any] = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
     dataset.create_index("v", kind, num_partitions=4, **more)
@@ -128,7 +128,7 @@ FILTERS = {
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 @pytest.mark.parametrize("kind", FILTERS)
-def test_scalar_indices_find_the_same(kind: str, version: str, tmp_path: Path) -> None:
+def test_scalar_indices_find_the_same(kind: Any, version: Any, tmp_path: Path) -> None:
     column, condition = FILTERS[kind]
     dataset = lance.write_dataset(table_of_all(), tmp_path, data_storage_version=version)
     dataset.create_scalar_index(column, kind)
@@ -141,7 +141,7 @@ def test_scalar_indices_find_the_same(kind: str, version: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
-def test_full_text_indices_find_the_same(version: str, tmp_path: Path) -> None:
+def test_full_text_indices_find_the_same(version: Any, tmp_path: Path) -> None:
     dataset = lance.write_dataset(table_of_all(), tmp_path, data_storage_version=version)
     dataset.create_scalar_index("text", "INVERTED")
     query: dict[str, Any] = {"columns": ["id", "_score"], "full_text_query": "word19", "limit": 20}
