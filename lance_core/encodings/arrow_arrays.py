@@ -18,8 +18,11 @@ from lance_core.encodings.values import (
     Packed,
     Variable,
 )
+from lance_core.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lance_core.encodings.place import Place
@@ -122,6 +125,35 @@ def _fixed_width(values: FixedWidth, arrow_type: pa.DataType, place: Place) -> p
         data = np.packbits(data, bitorder="little")
     bitmap = validity_bitmap(values.validity)
     return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap, pa.py_buffer(data)])
+
+
+def unified(arrays: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return dictionary arrays, or arrays that hold some, with one dictionary for all.
+
+    The dictionary begins with that of the first array.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The indices are too narrow for all items.
+    """
+    kind = arrays[0].type
+    is_half = pa.types.is_dictionary(kind) and kind.value_type == pa.float16()
+    if is_half:  # Arrow unifies them as integers and then converts these
+        arrays = [_with_items(array, array.dictionary.view(pa.uint16())) for array in arrays]
+    try:
+        chunks = pa.chunked_array(arrays).unify_dictionaries().chunks
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            f"the dictionaries of all pages do not fit into one of {kind}: {error}"
+        ) from None
+    if is_half:
+        return [_with_items(chunk, chunk.dictionary.view(pa.float16())) for chunk in chunks]
+    return list(chunks)
+
+
+def _with_items(array: pa.DictionaryArray, items: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(array.indices, items, ordered=array.type.ordered)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

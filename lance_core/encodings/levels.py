@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.encodings.rows import expand_ranges
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -144,6 +146,23 @@ def slice_levels(data: PageData, begin: int, end: int, num_rows: int) -> PageDat
         data.layers,
         num_rows,
     )
+
+
+def take_levels(
+    data: PageData, begins: NDArray[np.int64], ends: NDArray[np.int64], num_rows: int
+) -> PageData:
+    """Cut several stretches of level entries, ``num_rows`` rows in all, and their values."""
+    entries = expand_ranges(begins, ends)
+    definition = data.definition
+    if definition is None:
+        values = data.values.take(entries)
+    else:
+        visible = definition <= data.layers.max_visible
+        before: NDArray[np.int64] = np.cumsum(visible) - visible
+        definition = definition[entries]
+        values = data.values.take(before[entries[definition <= data.layers.max_visible]])
+    repetition = None if data.repetition is None else data.repetition[entries]
+    return PageData(values, repetition, definition, data.layers, num_rows)
 
 
 def slice_rows(data: PageData, start: int, stop: int) -> PageData:

@@ -148,9 +148,8 @@ class MiniBlock:
         index = state.index
         if index is None:
             raise place.corrupt("a page with lists has no repetition index")
-        spans = [index.chunks_of(start, stop) for start, stop in pieces]
-        firsts = np.array([first for first, _ in spans], np.int64)
-        chunks = np.unique(expand_ranges(firsts, np.array([last for _, last in spans], np.int64)))
+        starts, stops = np.array(pieces, np.int64).reshape(-1, 2).T
+        chunks = np.unique(expand_ranges(*index.chunks_of(starts, stops)))
         blocks = yield from self._fetch(page, state.table, chunks)
         counts = np.diff(state.table.first_values)[chunks]
         data, levels = self._decode_lists(blocks, counts, place)
@@ -158,10 +157,7 @@ class MiniBlock:
             indices = indices_of(data.values, place)
             data = replace(data, values=Indexed(indices, state.dictionary))
         first_levels = np.concatenate(([0], np.cumsum(levels)))
-        return [
-            index.cut(data, start, span, first_levels[np.searchsorted(chunks, span)], stop, place)
-            for (start, stop), span in zip(pieces, spans, strict=True)
-        ]
+        return [index.cut(data, chunks, first_levels, pieces, place)]
 
     def decode(
         self,

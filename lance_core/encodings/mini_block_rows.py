@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.encodings.levels import row_starts, slice_levels
+from lance_core.encodings.levels import row_starts, slice_levels, take_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.levels import PageData
+    from lance_core.encodings.page import Pieces
     from lance_core.encodings.place import Place
 
 _WORD_BYTES = 8
@@ -48,38 +49,81 @@ class RepetitionIndex:
             raise place.corrupt("the repetition index does not add up to the page's rows")
         return cls(first_rows, trailers)
 
-    def chunks_of(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the first chunk and the one after the last that hold rows ``[start, stop)``."""
-        first = int(np.searchsorted(self.first_rows, start, side="right")) - 1
-        last = int(np.searchsorted(self.first_rows, stop - 1, side="right")) - 1
-        num_chunks = len(self.trailers)
-        if stop == int(self.first_rows[last + 1]):  # its last row may go on in the next chunks
-            while last + 1 < num_chunks and self.trailers[last]:
-                last += 1
-                if int(self.first_rows[last + 1]) > int(self.first_rows[last]):
-                    break
-        return first, last + 1
+    def chunks_of(
+        self, starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for row ranges ``[start, stop)`` the first chunk and the one after the last."""
+        firsts = np.searchsorted(self.first_rows, starts, side="right") - 1
+        lasts = np.searchsorted(self.first_rows, stops - 1, side="right") - 1
+        goes_on = (stops == self.first_rows[lasts + 1]) & self.trailers[lasts]
+        for index in np.flatnonzero(goes_on).tolist():
+            lasts[index] = self._end_of_row(int(lasts[index]))
+        return firsts, lasts + 1
+
+    def _end_of_row(self, chunk: int) -> int:
+        """Return the chunk in which the last row that starts in ``chunk`` ends."""
+        while chunk + 1 < len(self.trailers) and self.trailers[chunk]:
+            chunk += 1
+            if int(self.first_rows[chunk + 1]) > int(self.first_rows[chunk]):
+                break
+        return chunk
 
     def cut(
         self,
         data: PageData,
-        start: int,
-        span: tuple[int, int],
-        level_span: NDArray[np.int64],
-        stop: int,
+        chunks: NDArray[np.int64],
+        first_levels: NDArray[np.int64],
+        pieces: Pieces,
         place: Place,
     ) -> PageData:
-        """Cut rows ``[start, stop)`` out of decoded chunks.
+        """Cut rows out of decoded chunks.
 
-        ``level_span`` holds where the levels of chunks ``span`` begin and end in ``data``.
+        Parameters
+        ----------
+        data
+            The levels and values of ``chunks`` one after another.
+        chunks
+            Shape ``(c,)``; ascending: those that ``chunks_of`` names for the pieces.
+        first_levels
+            Shape ``(c + 1,)``; where the levels of each chunk begin, and their number.
+        pieces
+            Ascending, disjoint row ranges.
+        place
+            The column, for errors.
+
+        Raises
+        ------
+        CorruptFileError
+            The levels contradict the index.
         """
         if data.repetition is None:
             raise place.corrupt("a page with lists has no repetition levels")
-        begin, end = (int(bound) for bound in level_span)
-        starts = row_starts(data.repetition[begin:end], data.layers) + begin
-        first = start - int(self.first_rows[span[0]])
-        last = first + stop - start
-        if last > len(starts):
-            raise place.corrupt("fewer rows start in a chunk than its repetition index says")
-        stop_level = int(starts[last]) if last < len(starts) else end
-        return slice_levels(data, int(starts[first]), stop_level, stop - start)
+        starts = row_starts(data.repetition, data.layers)
+        counts = np.diff(self.first_rows)[chunks]
+        first_starts = np.concatenate(([0], np.cumsum(counts)))
+        if not np.array_equal(np.searchsorted(starts, first_levels), first_starts):
+            raise place.corrupt("other rows start in a chunk than its repetition index says")
+        rows, stops = np.array(pieces, np.int64).reshape(-1, 2).T
+        _, chunk_stops = self.chunks_of(rows, stops)
+        begins = starts[self._position(rows, chunks, first_starts)]
+        after = self._position(stops - 1, chunks, first_starts) + 1
+        ends = np.append(starts, first_levels[-1])[after]
+        run_ends = first_levels[np.searchsorted(chunks, chunk_stops)]
+        ends = np.minimum(ends, run_ends)
+        num_rows = int((stops - rows).sum())
+        if len(pieces) == 1:  # views will do
+            return slice_levels(data, int(begins[0]), int(ends[0]), num_rows)
+        return take_levels(data, begins, ends, num_rows)
+
+    def _position(
+        self,
+        rows: NDArray[np.int64],
+        chunks: NDArray[np.int64],
+        first_starts: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Return which of the rows that start in ``chunks`` each of ``rows`` is."""
+        home = np.searchsorted(self.first_rows, rows, side="right") - 1
+        position: NDArray[np.int64] = (
+            first_starts[np.searchsorted(chunks, home)] + rows - self.first_rows[home]
+        )
+        return position

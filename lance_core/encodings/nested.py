@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.arrow_arrays import to_arrow, validity_bitmap
+from lance_core.encodings.arrow_arrays import to_arrow, unified, validity_bitmap
 from lance_core.encodings.values import AllNull, with_validity
 from lance_core.kernels.levels import peel_items, peel_lists
 from lance_core.schema.arrow import arrow_type
@@ -211,7 +211,7 @@ def concatenate(arrays: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
     if len(arrays) == 1:
         return arrays[0]
     if pa.types.is_dictionary(kind):
-        return pa.chunked_array(arrays, kind).unify_dictionaries().combine_chunks()
+        return pa.chunked_array(unified(arrays), kind).combine_chunks()
     return pa.concat_arrays(arrays)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from lance_core.encodings.mini_block import MiniBlock
 from lance_core.encodings.mini_block_run import MiniBlockRun
 from lance_core.encodings.page import RawRows
+from lance_core.encodings.rows import expand_ranges
 from lance_core.encodings.steps import together
 from lance_core.file.direct_column import DirectColumn
 from lance_core.file.fixed_width import FixedWidthPage
@@ -145,6 +146,8 @@ class _Segments:
                 run = MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary)
                 self._segments.append(run)
         self._starts = np.array([segment.first_row for segment in self._segments], np.int64)
+        num_rows = np.array([segment.num_rows for segment in self._segments], np.int64)
+        self._ends = self._starts + num_rows
 
     @property
     def nbytes(self) -> int:
@@ -153,15 +156,20 @@ class _Segments:
 
     def cut(self, ranges: Pieces) -> list[tuple[Segment, Pieces]]:
         """Cut ranges at the ends of segments and count them from the first row of their own."""
-        by_segment: dict[int, Pieces] = {}
-        for start, stop in ranges:
-            number = int(np.searchsorted(self._starts, start, side="right")) - 1
-            row = start
-            while row < stop:
-                segment = self._segments[number]
-                first = segment.first_row
-                end = min(stop, first + segment.num_rows)
-                by_segment.setdefault(number, []).append((row - first, end - first))
-                row = end
-                number += 1
-        return [(self._segments[number], pieces) for number, pieces in by_segment.items()]
+        bounds = np.array([span for span in ranges if span[0] < span[1]], np.int64).reshape(-1, 2)
+        first = np.searchsorted(self._starts, bounds[:, 0], side="right") - 1
+        last = np.searchsorted(self._starts, bounds[:, 1] - 1, side="right") - 1
+        numbers = expand_ranges(first, last + 1)
+        owners = np.repeat(np.arange(len(bounds)), last - first + 1)
+        starts, ends = self._starts[numbers], self._ends[numbers]
+        begins = np.maximum(bounds[owners, 0], starts) - starts
+        stops = np.minimum(bounds[owners, 1], ends) - starts
+        breaks = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        return [
+            (
+                self._segments[int(numbers[begin])],
+                list(zip(begins[begin:end].tolist(), stops[begin:end].tolist(), strict=True)),
+            )
+            for begin, end in pairwise(breaks)
+            if begin < end
+        ]

@@ -26,12 +26,14 @@ class ColumnTarget:
 
     ``columns`` has an entry for each part that owns a column: in 2.1+ files the leaves, in 2.0
     files every node. Blobs are read as descriptors, the form that ``field`` has (see
-    `schema.blobs`); ``has_bytes`` asks for their bytes instead.
+    `schema.blobs`); ``has_bytes`` asks for their bytes instead. ``way`` leads to the part of
+    ``field`` that is handed out, where children share one column.
     """
 
     field: LanceField
     columns: Mapping[FieldId, ColumnIndex]
     has_bytes: bool = False
+    way: tuple[str, ...] = ()
     arrow_type: pa.DataType = attribute(init=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +42,8 @@ class ColumnTarget:
     @property
     def served_field(self) -> LanceField:
         """The field as it is handed out."""
-        return with_bytes(self.field) if self.has_bytes else self.field
+        whole = with_bytes(self.field) if self.has_bytes else self.field
+        return whole.below(self.way)
 
 
 def fields_with_columns(schema: LanceSchema, version: FileVersion) -> list[LanceField]:

@@ -18,6 +18,7 @@ from lance_core.file.metadata import read_metadata
 from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
 from lance_core.io.open import open_store
 from lance_core.io.scheduler import RangeScheduler
+from lance_core.schema.arrow import part_of
 from lance_core.schema.blobs import described
 
 if TYPE_CHECKING:
@@ -149,10 +150,11 @@ class LanceFileReader:
             raise InvalidRequestError(
                 f"blob_handling is {blob_handling!r}; take one of {get_args(BlobHandling)}"
             )
-        field = described(self.schema.field(name))
+        stored, way = self.schema.stored_field(name)
+        field = described(stored)
         indices = self._indices
         columns = {node.id: indices[node.id] for node in field.walk() if node.id in indices}
-        return ColumnTarget(field, columns, has_bytes=blob_handling == "all_binary")
+        return ColumnTarget(field, columns, blob_handling == "all_binary", way)
 
     def global_buffer(self, index: int) -> memoryview:
         """Read a global buffer; 0 is the file descriptor.
@@ -343,12 +345,13 @@ class LanceFileReader:
     def _served(
         self, targets: Sequence[ColumnTarget], arrays: Sequence[pa.Array]
     ) -> list[pa.Array]:
-        """Put the bytes of blobs in place of their descriptors where they are asked for."""
+        """Hand out what was asked for: the bytes of blobs, parts of packed structs."""
         source = BlobSource(self._scheduler, self.path, self._metadata.size)
-        return [
+        whole = [
             source.with_bytes(target.field, array) if target.has_bytes else array
             for target, array in zip(targets, arrays, strict=True)
         ]
+        return [part_of(array, target.way) for target, array in zip(targets, whole, strict=True)]
 
     def _mapped(self) -> memoryview | None:
         """Return the file as mapped memory where the store can map."""

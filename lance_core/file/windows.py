@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.encodings.arrow_arrays import unified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,13 +153,7 @@ class SharedDictionaries:
         """Return the columns of a window with the dictionaries of all windows so far."""
         shared = list(arrays)
         for index, seen in self._seen.items():
-            try:
-                both = pa.chunked_array([seen, arrays[index]]).unify_dictionaries()
-            except pa.ArrowInvalid as error:
-                raise UnsupportedFeatureError(
-                    f"the dictionaries of the pages do not fit into one of {seen.type}: {error}"
-                ) from None
-            self._seen[index], shared[index] = both.chunk(0), both.chunk(1)
+            self._seen[index], shared[index] = unified([seen, arrays[index]])
         return shared
 
 

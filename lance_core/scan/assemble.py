@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.projection import PseudoColumn
+from lance_core.schema.arrow import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ def arrays_of(
     return [
         _pseudo_array(column.source, row_addresses, row_ranks)
         if isinstance(column.source, PseudoColumn)
-        else next(remaining)
+        else part_of(next(remaining), column.way)
         for column in projection.columns
     ]
 

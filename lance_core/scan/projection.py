@@ -41,17 +41,21 @@ PSEUDO_COLUMNS = {column.value: column for column in PseudoColumn}
 
 @dataclass(frozen=True)
 class ProjectedColumn:
-    """One column of the result: its name, and the field or pseudo column it shows."""
+    """One column of the result: its name, and the field or pseudo column it shows.
+
+    ``way`` leads from the field to the part that is shown, if that has no column of its own.
+    """
 
     name: str
     source: LanceField | PseudoColumn
+    way: tuple[str, ...] = ()
 
     @property
     def arrow_field(self) -> pa.Field:
         """Name, type, nullability and metadata in the result."""
         if isinstance(self.source, PseudoColumn):
             return pa.field(self.name, pa.uint64())
-        return to_arrow_field(self.source).with_name(self.name)
+        return to_arrow_field(self.source.below(self.way)).with_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -112,14 +116,15 @@ def resolve_projection(
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidRequestError(f'column "{twice}" is asked for twice')
-    return Projection(tuple(ProjectedColumn(name, _find(schema, name)) for name in names))
+    return Projection(tuple(_find(schema, name) for name in names))
 
 
-def _find(schema: LanceSchema, name: str) -> LanceField | PseudoColumn:
+def _find(schema: LanceSchema, name: str) -> ProjectedColumn:
     try:
-        return described(schema.field(name))
+        field, way = schema.stored_field(name)
+        return ProjectedColumn(name, described(field), way)
     except UnknownColumnError:
         pseudo = PSEUDO_COLUMNS.get(name)
         if pseudo is not None:
-            return pseudo
+            return ProjectedColumn(name, pseudo)
         raise UnknownColumnError(name, schema.names) from None

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lance_core.schema.field import LanceField
     from lance_core.schema.tree import LanceSchema
@@ -179,6 +180,13 @@ def to_arrow_field(field: LanceField) -> pa.Field:
     return pa.field(
         field.name, kind, nullable=field.nullable, metadata=metadata if len(metadata) > 0 else None
     )
+
+
+def part_of(array: pa.Array, way: Sequence[str]) -> pa.Array:
+    """Return a part of structs, by the names on the way to it; null where a struct is null."""
+    for name in way:
+        array = pc.struct_field(array, array.type.get_field_index(name))
+    return array
 
 
 def to_arrow_schema(schema: LanceSchema) -> pa.Schema:

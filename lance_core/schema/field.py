@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lance_core.ids import FieldId
 
@@ -54,6 +54,13 @@ class LanceField:
             return
         for child in self.children:
             yield from child.leaves()
+
+    def below(self, way: Sequence[str]) -> LanceField:
+        """Return a field below this one, by the names on the way to it, all of which exist."""
+        field = self
+        for name in way:
+            field = next(child for child in field.children if child.name == name)
+        return field
 
     def walk(self) -> Iterator[LanceField]:
         """Yield this field and all below it, parents before children."""

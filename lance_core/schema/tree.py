@@ -45,17 +45,35 @@ class LanceSchema:
         InvalidRequestError
             The path cannot be split.
         """
+        return self._walk_to(path)[-1]
+
+    def stored_field(self, path: str) -> tuple[LanceField, tuple[str, ...]]:
+        """Return what has to be read to get the field that ``path`` names, and the way from there.
+
+        The way is empty unless the field lies in a packed struct, whose children share one column;
+        errors as `field`.
+        """
+        found = self._walk_to(path)
+        for depth, each in enumerate(found):
+            if each.is_packed:
+                return each, tuple(below.name for below in found[depth + 1 :])
+        return found[-1], ()
+
+    def _walk_to(self, path: str) -> list[LanceField]:
+        """Return the fields on the way to the one that ``path`` names, itself included."""
         fields = self.fields
         for top in fields:
             if top.name == path:
-                return top
-        found: LanceField | None = None
+                return [top]
+        found: list[LanceField] = []
         for part in split_path(path) if path != "" else ():
-            found = next((each for each in fields if each.name == part), None)
-            if found is None:
+            step = next((each for each in fields if each.name == part), None)
+            if step is None:
+                found = []
                 break
-            fields = () if found.is_blob else found.children
-        if found is None:
+            found.append(step)
+            fields = () if step.is_blob else step.children
+        if len(found) == 0:
             raise UnknownColumnError(path, self.names, where="the schema")
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import lance
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import UnsupportedFeatureError
+from lance_core.file import LanceFileReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +68,22 @@ def test_a_part_of_a_list_is_refused_by_name(tmp_path: Path):
     dataset = lance_core.open_dataset(str(tmp_path / "t.lance"))
     with pytest.raises(UnsupportedFeatureError, match=r"'item'.*part of a list"):
         dataset.scan(["l.item"]).read_all()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_part_of_a_packed_struct_is_read_out_of_the_column_that_all_parts_share(
+    version: Literal["2.0", "2.1", "2.2"], tmp_path: Path
+) -> None:
+    structs = pa.StructArray.from_arrays(
+        [pa.array(range(50)), pa.array([i / 2 for i in range(50)])], ["a", "b"]
+    )
+    field = pa.field("p", structs.type, metadata={"lance-encoding:packed": "true"})
+    table = pa.table([structs], schema=pa.schema([field]))
+    lance.write_dataset(table, str(tmp_path / "t.lance"), data_storage_version=version)
+    dataset = lance_core.open_dataset(tmp_path / "t.lance")
+    wanted = [i / 2 for i in range(50)]
+    assert dataset.scan(["p.b"]).read_all()["p.b"].to_pylist() == wanted
+    assert dataset.take([7, 3], ["p.b"])["p.b"].to_pylist() == [3.5, 1.5]
+    (path,) = (tmp_path / "t.lance" / "data").iterdir()
+    reader = LanceFileReader.open_path(path)
+    assert reader.scan(["p.b"]).read_all()["p.b"].to_pylist() == wanted
