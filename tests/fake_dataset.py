@@ -98,7 +98,7 @@ class FakeDataset:
                 index = pa.array([number] * len(order), pa.int32())
                 part = part.add_column(0, field_, index)
             parts.append(part)
-        return SimpleNamespace(table=pa.concat_tables(parts), stats=self._stats("exact"))
+        return SimpleNamespace(rows=pa.concat_tables(parts), stats=self._stats("exact"))
 
     def scan(
         self,

@@ -18,6 +18,7 @@ from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
 from lance_core.query.planner import plan_vector
 from lance_core.query.query_result import (
+    AnswerRows,
     AnswerShape,
     QueryResult,
     answer_shape,
@@ -200,17 +201,17 @@ class QueryEngine:
         found = [search.run(vector) for vector in request.vectors]
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
-            table = _take(found, prepared, batched=request.batched)
-            facts.rows = table.num_rows
+            rows = _take(found, prepared, batched=request.batched)
+            facts.rows = num_rows = rows.num_rows
         stats = self._stats(
             meter,
             started,
             search.tally,
             plan="ann" if plan.searches else "exact",
             exact=plan.is_exact,
-            stop_reason=_stop_reason(request, table.num_rows, search.tally),
+            stop_reason=_stop_reason(request, num_rows, search.tally),
         )
-        return QueryResult(table, stats, plan, measures)
+        return QueryResult(rows, stats, plan, measures)
 
     def _stats(
         self,
@@ -294,7 +295,7 @@ class QueryEngine:
         return found
 
 
-def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> pa.Table:
+def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
     stored = prepared.taker.take(joined([each.row_addresses for each in found]))
     return vector_answer(stored, found, prepared.shape, batched=batched)
 

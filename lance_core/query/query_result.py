@@ -34,31 +34,53 @@ _QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AnswerRows:
+    """The columns of an answer, all of one length, with their schema.
+
+    What a table says of itself, without the checks that making one brings: most answers are few
+    rows that are turned into bytes at once.
+    """
+
+    schema: pa.Schema
+    columns: Sequence[pa.Array | pa.ChunkedArray]
+
+    @property
+    def num_rows(self) -> int:
+        """Length of every column; every answer has one."""
+        return len(self.columns[0])
+
+    def to_table(self) -> pa.Table:
+        """Return the rows as a table."""
+        return pa.Table.from_arrays(self.columns, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class QueryResult:
     """Rows of one query with what was done for them."""
 
-    table: pa.Table
+    rows: pa.Table | AnswerRows
     stats: QueryStats
     plan: Plan
     measures: Measures
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as a table."""
+        return self.rows.to_table() if isinstance(self.rows, AnswerRows) else self.rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerShape:
     """The columns of a vector answer: those of the table to take, and where all of them stand.
 
-    ``places[i]`` is the place of column ``i`` among the stored ones, None for ``_distance``.
+    ``places[i]`` is the place of column ``i`` among the stored ones, None for ``_distance``. Of a
+    batch, ``schema`` begins with ``query_index``, which neither ``columns`` nor ``places`` name.
     """
 
     columns: tuple[str, ...]
     stored: Projection
     places: tuple[int | None, ...]
     schema: pa.Schema
-
-    @property
-    def batched_schema(self) -> pa.Schema:
-        """Schema with ``query_index`` in front."""
-        return self.schema.insert(0, _QUERY_INDEX_FIELD)
 
 
 def answer_shape(
@@ -96,6 +118,8 @@ def answer_shape(
         raise InvalidRequestError(f'column "{DISTANCE}" is asked for twice')
     places = [None if name == DISTANCE else stored_names.index(name) for name in names]
     fields = [_DISTANCE_FIELD if at is None else stored.schema.field(at) for at in places]
+    if batched:
+        fields.insert(0, _QUERY_INDEX_FIELD)
     return AnswerShape(tuple(names), stored, tuple(places), pa.schema(fields))
 
 
@@ -110,7 +134,7 @@ def vector_answer(
     shape: AnswerShape,
     *,
     batched: bool,
-) -> pa.Table:
+) -> AnswerRows:
     """Put distances beside the rows that were taken.
 
     Parameters
@@ -124,10 +148,15 @@ def vector_answer(
     batched
         Begin with the column ``query_index``.
     """
-    distances = pa.array(joined([each.distances for each in found]))
+    distances = _float32_array(joined([each.distances for each in found]))
     arrays = [distances if place is None else stored[place] for place in shape.places]
     if not batched:
-        return pa.Table.from_arrays(arrays, schema=shape.schema)
+        return AnswerRows(shape.schema, arrays)
     counts = [len(each) for each in found]
     owners = pa.array(np.repeat(np.arange(len(found), dtype=np.int32), counts))
-    return pa.Table.from_arrays([owners, *arrays], schema=shape.batched_schema)
+    return AnswerRows(shape.schema, [owners, *arrays])
+
+
+def _float32_array(values: NDArray[np.float32]) -> pa.Array:
+    """Return an array of contiguous values; ``pa.array`` would let go of the GIL more often."""
+    return pa.Array.from_buffers(pa.float32(), len(values), [None, pa.py_buffer(values)])

@@ -33,10 +33,13 @@ _MAX_PLACED = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Rows of one fragment: ``positions`` in the request and ``row_offsets``, both ``(n,)``."""
+    """Rows of one fragment: ``positions`` in the request and ``row_offsets``, both ``(n,)``.
+
+    A slice of everything stands for the positions of the only group.
+    """
 
     fragment: Fragment
-    positions: NDArray[np.int64]
+    positions: NDArray[np.int64] | slice
     row_offsets: NDArray[np.int64]
 
 
@@ -127,13 +130,13 @@ class RowTaker:
         parts = for_each(self._snapshot.scheduler.store, self._take_group, groups)
         if len(parts) == 1:
             return parts[0]
-        order = np.concatenate([group.positions for group in groups])
-        ascending = np.arange(len(order))
+        numbered = np.arange(sum(len(group.row_offsets) for group in groups))
+        order = np.concatenate([numbered[group.positions] for group in groups])
         columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
-        if np.array_equal(order, ascending):
+        if np.array_equal(order, numbered):
             return columns
         place = np.empty_like(order)
-        place[order] = ascending
+        place[order] = numbered
         indices = pa.array(place)
         return [column.take(indices) for column in columns]
 
@@ -173,8 +176,7 @@ def _group(snapshot: Snapshot, row_addresses: NDArray[np.uint64]) -> list[_Group
     row_offsets = offset_of(row_addresses).astype(np.int64)
     largest = largest_of_one_fragment(row_addresses)
     if largest is not None:  # the usual case, worth a short way
-        positions = np.arange(len(row_addresses))
-        return [_checked_group(snapshot, largest, positions, row_offsets)]
+        return [_checked_group(snapshot, largest, slice(None), row_offsets)]
     fragment_ids = fragment_of(row_addresses)
     order = np.argsort(fragment_ids, kind="stable")
     breaks = np.flatnonzero(np.diff(fragment_ids[order])) + 1
@@ -187,7 +189,7 @@ def _group(snapshot: Snapshot, row_addresses: NDArray[np.uint64]) -> list[_Group
 def _checked_group(
     snapshot: Snapshot,
     largest: int,
-    positions: NDArray[np.int64],
+    positions: NDArray[np.int64] | slice,
     row_offsets: NDArray[np.int64],
 ) -> _Group:
     """Check the rows of one fragment, by the largest of their addresses."""

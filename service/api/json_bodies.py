@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lance_core.query.query_result import AnswerRows
+
 _GZIP_FROM_BYTES = 4096
 _GZIP_LEVEL = 1
 _GZIP_WINDOW = 31
@@ -22,7 +24,7 @@ _GZIP_WINDOW = 31
 def json_chunks(
     version: int,
     schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch | pa.Table],
+    batches: Iterable[pa.RecordBatch | pa.Table | AnswerRows],
     stats: Callable[[], Mapping[str, object]],
 ) -> Iterator[bytes]:
     """Yield the answer in pieces, one per batch; ``stats`` is asked after the last one."""

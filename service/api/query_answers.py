@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from service.api.arrow_bodies import arrow_chunks, encode_table
+from service.api.arrow_bodies import arrow_chunks
+from service.api.arrow_templates import encode_answer
 from service.api.json_bodies import gzip_chunks, is_worth_gzip, json_chunks
 from service.api.negotiation import Format
 
@@ -38,11 +39,11 @@ def answer_result(result: QueryResult, encoding: Encoding) -> Answer:
     stats = result.stats.to_dict()
     headers = {VERSION_HEADER: str(result.stats.version)}
     if encoding.format is Format.JSON:
-        table = result.table
-        chunks = json_chunks(result.stats.version, table.schema, [table], lambda: stats)
+        rows = result.rows
+        chunks = json_chunks(result.stats.version, rows.schema, [rows], lambda: stats)
         return _json_answer(b"".join(chunks), headers, encoding)
     headers[STATS_HEADER] = orjson.dumps(stats).decode()
-    return Answer(encoding.format.value, encode_table(result.table, encoding), headers)
+    return Answer(encoding.format.value, encode_answer(result.rows, encoding), headers)
 
 
 def answer_scan(scan: ScanBatches, encoding: Encoding) -> Answer:

@@ -122,7 +122,7 @@ def _answer(call: Call, result: QueryResult, task: QueryTask) -> Answer:
     record, stats = call.exchange.record, result.stats
     record.version = stats.version
     record.plan = stats.plan
-    record.rows = result.table.num_rows
+    record.rows = result.rows.num_rows
     record.bytes_read = stats.bytes_read
     record.cache_hits = stats.cache_hits
     return answer_result(result, task.encoding)

@@ -19,6 +19,7 @@ from lance_core.kernels.gather import (
     join_bytes,
     join_offsets,
     join_values,
+    pick_rows,
     select_values,
 )
 from lance_core.kernels.memory import address_of
@@ -354,3 +355,11 @@ def test_chunk_words_are_running_sums_or_name_the_page_that_does_not_add_up(
     else:
         assert bad == DONE
         assert out.T.tolist() == [list(chunk) for page in expected for chunk in page or []]
+
+
+@given(numbers=hnp.arrays(np.int64, st.integers(0, 10), elements=st.integers(0, 4)))
+def test_rows_of_a_table_are_picked_by_number(numbers: NDArray[np.int64]) -> None:
+    table = np.arange(15).reshape(5, 3)
+    rows = np.empty((len(numbers), 3), np.int64)
+    pick_rows(table, numbers, rows)
+    np.testing.assert_array_equal(rows, table[numbers])

@@ -161,6 +161,16 @@ def test_floats_read_back_to_the_same_value_and_others_are_null(values: Any) -> 
         assert text is None if not np.isfinite(value) else values.dtype.type(text) == value
 
 
+@given(st.sampled_from([np.int8, np.int64, np.uint16, np.uint64]), st.integers(0, 5), st.data())
+def test_integers_are_those_of_the_array_from_any_place_on(
+    width: Any, start: int, data: st.DataObject
+) -> None:
+    values = data.draw(hnp.arrays(width, st.integers(start, 20)))
+    nulls = data.draw(st.none() | hnp.arrays(np.bool_, len(values)))
+    array = pa.array(values, mask=nulls).slice(start)
+    assert rows_of(array) == array.to_pylist()
+
+
 def test_nan_inside_a_vector_is_null() -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0, np.nan, np.inf, 2.0]), 2)
     assert rows_of(vectors) == [[1.0, None], [None, 2.0]]

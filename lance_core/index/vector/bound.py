@@ -14,6 +14,7 @@ from lance_core.index.candidates import Candidates
 from lance_core.index.vector.blocks import PartitionBlock, load_blocks
 from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
+from lance_core.kernels.gather import pick_rows
 from lance_core.kernels.ivf_flat import search_flat
 from lance_core.kernels.ivf_pq import search_pq
 from lance_core.kernels.topk import TopRows
@@ -129,9 +130,10 @@ class BoundSegment:
         wanted = partitions.tolist()
         if self._mapped is not None:
             self._store.map(self.segment.storage.reader.path)
+        rows = np.empty((len(wanted), 3), np.int64)
         with self._lock:
             found = [block() for block in map(self._blocks.__getitem__, wanted)]
-            rows = self._rows[partitions]
+            pick_rows(self._rows, partitions, rows)
         blocks = [block for block in found if block is not None]
         if len(blocks) < len(wanted):
             return None
