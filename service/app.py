@@ -11,7 +11,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import Response
 
 import lance_core
@@ -32,6 +34,8 @@ from service.telemetry.json_logging import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from starlette.types import ASGIApp
 
     from service.catalog.datasets import OpenDataset
     from service.settings import Settings
@@ -63,7 +67,7 @@ def create_app(
     load_kernels
         Called on a thread at start-up; the service is ready when it returns.
     """
-    app = FastAPI(
+    app = _App(
         title="lance-serve",
         version=metadata.version("lance-serve"),
         description=DESCRIPTION,
@@ -73,20 +77,35 @@ def create_app(
         default_response_class=Response,
         generate_unique_id_function=attrgetter("name"),
         lifespan=partial(_lifespan, load_kernels=load_kernels),
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.services = _make_services(
         settings, _opener(settings) if open_dataset is None else open_dataset
-    )
-    # What is added later lies further out.
-    app.add_middleware(DirectDispatch, routes=_direct_routes())
-    app.add_middleware(
-        Edge, keys=KeyCheck(settings.api_keys), max_body_bytes=settings.max_body_bytes
     )
     app.add_exception_handler(StarletteHTTPException, answer_path_error)
     for module in _ROUTERS:
         app.include_router(module.router)
     _replace_openapi(app)
     return app
+
+
+class _App(FastAPI):
+    """The framework's application, with nothing around the edge.
+
+    What the framework puts around all middleware has nothing to do here, since errors end at the
+    edge, which also bounds bodies; it costs a query a tenth of its time on the event loop.
+    """
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the layers, outermost first."""
+        services: Services = self.state.services
+        settings = services.settings
+        routed = ExceptionMiddleware(AsyncExitStackMiddleware(self.router), self.exception_handlers)
+        return Edge(
+            DirectDispatch(routed, _direct_routes()),
+            KeyCheck(settings.api_keys),
+            settings.max_body_bytes,
+        )
 
 
 def create_app_from_environment() -> FastAPI:

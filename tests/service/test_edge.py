@@ -58,7 +58,8 @@ async def test_a_request_id_is_echoed(client: ServiceClient) -> None:
 async def test_a_missing_or_odd_request_id_is_replaced(client: ServiceClient, given: Any) -> None:
     headers = {} if given is None else {"x-request-id": given}
     answer = await client.get("/health", headers=headers)
-    assert uuid.UUID(answer.headers["x-request-id"]).version == 4
+    request_id = uuid.UUID(answer.headers["x-request-id"])
+    assert (request_id.version, request_id.variant) == (4, uuid.RFC_4122)
 
 
 async def test_a_request_writes_one_line(client: ServiceClient, lines: Lines) -> None:
