@@ -12,7 +12,7 @@ from lance_core.encodings.compression import ChunkBuffer, Compression
 from lance_core.encodings.flat import flat_message
 from lance_core.encodings.values import FixedWidth, fixed_width
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
-from lance_core.kernels.gather import offset_at
+from lance_core.kernels.gather import join_bytes
 from lance_core.kernels.rle import repeat_runs
 from lance_core.kernels.rle_encode import MAX_RUN, count_runs, join_run_blocks, write_runs
 from lance_core.proto import encodings21_pb2 as pb
@@ -58,9 +58,9 @@ class Rle(Compression):
         """Repeat the values of all blocks: a length word, the values, the run lengths."""
         if bool((blocks.sizes < _LENGTH_WORD).any()):
             raise place.corrupt("a run-length block without its header")
-        sizes = np.array(
-            [offset_at(int(address), 0, _LENGTH_WORD) for address in blocks.addresses], np.int64
-        )
+        sizes = np.empty(len(blocks.sizes), np.int64)
+        words = np.full(len(blocks.sizes), _LENGTH_WORD)
+        join_bytes(blocks.addresses, words, sizes.view(np.uint8))
         rest = blocks.sizes - _LENGTH_WORD
         if bool(((sizes < 0) | (sizes > rest)).any()):
             raise place.corrupt("the values of a run-length block leave it")

@@ -87,3 +87,17 @@ def test_a_part_of_a_packed_struct_is_read_out_of_the_column_that_all_parts_shar
     (path,) = (tmp_path / "t.lance" / "data").iterdir()
     reader = LanceFileReader.open_path(path)
     assert reader.scan(["p.b"]).read_all()["p.b"].to_pylist() == wanted
+
+
+def test_elements_of_lists_that_get_another_part_have_it_as_null(tmp_path: Path) -> None:
+    lists = pa.array([[{"x": 1, "y": "a"}], [], None, [{"x": 2, "y": None}, None]] * 5)
+    root = str(tmp_path / "t.lance")
+    theirs = lance.write_dataset(pa.table({"l": lists}), root, data_storage_version="2.2")
+    another = pa.list_(pa.struct([pa.field("z", pa.int32())]))
+    theirs.add_columns(pa.schema([pa.field("l", another)]))
+    theirs.drop_columns(["l.item.y"])
+    wanted = lance.dataset(root).to_table()
+    found = lance_core.open_dataset(root).scan().read_all()
+    assert found.schema.types == wanted.schema.types
+    assert found.to_pylist() == wanted.to_pylist()
+    assert found["l"][3].as_py() == [{"x": 2, "z": None}, None]

@@ -14,7 +14,7 @@ X = LanceField(FieldId(1), "x", "int64", True)
 Y = LanceField(FieldId(2), "y", "string", True)
 POINT = LanceField(FieldId(0), "point", "struct", True, children=(X, Y))
 OUTER = LanceField(FieldId(9), "outer", "struct", True, children=(POINT,))
-LIST = LanceField(FieldId(5), "items", "list", True, children=(replace(X, name="item"),))
+LIST = LanceField(FieldId(5), "items", "list", True, children=(replace(POINT, name="item"),))
 
 ONLY_X = replace(POINT, children=(X,))
 ONLY_Y = replace(POINT, children=(Y,))
@@ -69,7 +69,44 @@ def test_structs_inside_structs_are_joined_too() -> None:
     assert joined.to_pylist()[2] == {"point": None}
 
 
-def test_lists_in_several_files_are_refused() -> None:
-    part = Part(replace(LIST), pa.array([[1]]))
+def points(*lists: list[dict[str, object] | None] | None) -> pa.Array:
+    """Return lists of structs of ``x`` or ``y``, whichever the first element has."""
+    first = next(each[0] for each in lists if each)
+    name = "x" if first is not None and "x" in first else "y"
+    kind = pa.int64() if name == "x" else pa.string()
+    return pa.array(lists, pa.list_(pa.field("item", pa.struct([pa.field(name, kind)]))))
+
+
+def lists_of(point: LanceField, array: pa.Array) -> Part:
+    return Part(replace(LIST, children=(replace(point, name="item"),)), array)
+
+
+def test_lists_whose_elements_lie_in_several_files_are_joined() -> None:
+    xs = points([{"x": 1}, None], None, [], [{"x": 4}])
+    ys = points([{"y": "a"}, {"y": "b"}], None, [], [{"y": None}])
+    joined = join_parts(LIST, [lists_of(ONLY_X, xs), lists_of(ONLY_Y, ys)], 4)
+    joined.validate(full=True)
+    assert joined.to_pylist() == [
+        [{"x": 1, "y": "a"}, {"x": None, "y": "b"}],
+        None,
+        [],
+        [{"x": 4, "y": None}],
+    ]
+
+
+def test_elements_of_lists_have_parts_that_no_file_holds_as_null() -> None:
+    xs = points([{"x": 1}], [{"x": 2}, {"x": 3}], None).slice(1)
+    joined = join_parts(LIST, [lists_of(ONLY_X, xs)], 2)
+    assert joined.to_pylist() == [[{"x": 2, "y": None}, {"x": 3, "y": None}], None]
+
+
+def test_lists_that_disagree_about_their_elements_are_refused() -> None:
+    xs, ys = points([{"x": 1}], []), points([], [{"y": "a"}])
     with pytest.raises(UnsupportedFeatureError, match="items"):
-        join_parts(LIST, [part, part], 1)
+        join_parts(LIST, [lists_of(ONLY_X, xs), lists_of(ONLY_Y, ys)], 2)
+
+
+def test_a_column_in_several_files_is_refused() -> None:
+    part = Part(X, pa.array([1]))
+    with pytest.raises(UnsupportedFeatureError, match="several"):
+        join_parts(X, [part, part], 1)
