@@ -9,7 +9,7 @@ import numpy as np
 
 from lance_core.encodings.bitpacking import InlineBitpacking
 from lance_core.encodings.choose_dictionary import choose_dictionary, choose_items
-from lance_core.encodings.choose_numbers import choose_numbers
+from lance_core.encodings.choose_numbers import Sized, choose_numbers
 from lance_core.encodings.choose_packed import choose_packed
 from lance_core.encodings.choose_strings import choose_strings
 from lance_core.encodings.constant import AllNullElements
@@ -130,7 +130,7 @@ def _of_dictionary(
     indices = FixedWidth(positions.view(np.uint8), index_bits, len(positions))
     numbers = choose_numbers(indices, hints)
     items = choose_items(values.items, offset_bits(items_type), hints, version)
-    return Choice(numbers.encoding, indices, False, values.items, items)
+    return Choice(numbers.encoding, indices, False, values.items, items.encoding)
 
 
 def _of_numbers(
@@ -141,7 +141,7 @@ def _of_numbers(
             values = replace(values, bits=8)  # a boolean takes a byte there
         return Choice(Flat(values.bits), values, True)
     numbers = choose_numbers(values, hints)
-    coded = choose_dictionary(values, 0, numbers.num_bytes, hints, version)
+    coded = choose_dictionary(values, 0, numbers, hints, version)
     return Choice(numbers.encoding, values, False) if coded is None else _coded(coded)
 
 
@@ -153,7 +153,8 @@ def _of_strings(
     is_zipped = _prefers_zip(values, hints) if zipped is None else zipped
     coded = None
     if not (is_zipped and (zipped is not None or hints.structural_encoding is not None)):
-        coded = choose_dictionary(values, bits, raw_bytes, hints, version)
+        plain = Sized(VariableWidth(bits), raw_bytes)
+        coded = choose_dictionary(values, bits, plain, hints, version)
     if coded is not None and coded.num_bytes < _SMALL * raw_bytes:
         return _coded(coded)
     strings = choose_strings(values, bits, hints, zipped=is_zipped)
