@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.encodings.values import FixedWidth, Indexed, concat_values
+from lance_core.kernels.bitpacking import DONE, UNSIGNED
+from lance_core.kernels.dictionary import rebase_indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,13 +39,15 @@ class JoinedDictionaries:
 
     def apply(self, data: PageData, pages: NDArray[np.int64], place: Place) -> PageData:
         """Turn indices into positions among all items; ``pages`` has the page of each row."""
-        indices = indices_of(data.values, place)
-        is_inside = indices < self._sizes[pages]
-        if data.definition is not None:  # under a null anything may stand
-            is_inside |= data.definition != 0
-        if not bool(is_inside.all()):
+        indices = _integers(data.values, place)
+        positions = np.empty(len(indices), np.int64)
+        levels = np.empty(0, np.uint16) if data.definition is None else data.definition
+        if (
+            rebase_indices(indices, pages, self._first_items, self._sizes, levels, positions)
+            != DONE
+        ):
             raise place.corrupt("a dictionary index is outside the items of its page")
-        return replace(data, values=Indexed(indices + self._first_items[pages], self._items))
+        return replace(data, values=Indexed(positions, self._items))
 
 
 def apply_one_by_one(
@@ -69,6 +73,10 @@ def apply_one_by_one(
 
 def indices_of(values: Values, place: Place) -> NDArray[np.int64]:
     """Return decoded values as positions in a dictionary."""
-    if not isinstance(values, FixedWidth):
+    return _integers(values, place).astype(np.int64)
+
+
+def _integers(values: Values, place: Place) -> NDArray[np.unsignedinteger]:
+    if not isinstance(values, FixedWidth) or values.bits not in UNSIGNED:
         raise place.corrupt("dictionary indices are not numbers")
-    return values.integers().astype(np.int64)
+    return values.integers()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.kernels.gather import select_values
+from lance_core.kernels.bitpacking import DONE
+from lance_core.kernels.gather import select_values, selected_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,10 +89,12 @@ class Variable:
 
     def take(self, rows: NDArray[np.int64]) -> Variable:
         """Return the values at ``rows``, in that order."""
-        offsets = np.zeros(rows.shape[0] + 1, np.int64)
-        np.cumsum(self.offsets[rows + 1] - self.offsets[rows], out=offsets[1:])
+        rows = np.ascontiguousarray(rows)
+        offsets = np.empty(rows.shape[0] + 1, np.int64)
+        if selected_offsets(self.offsets, rows, offsets) != DONE:
+            raise IndexError("a row that does not exist")
         data = np.empty(int(offsets[-1]), np.uint8)
-        select_values(self.offsets, self.data, np.ascontiguousarray(rows), offsets, data)
+        select_values(self.offsets, self.data, rows, offsets, data)
         return Variable(offsets, data, _pick(self.validity, rows))
 
 

@@ -165,6 +165,23 @@ def find_strings(
 
 
 @kernel
+def selected_offsets(
+    offsets: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.int64]
+) -> int:
+    """Compute the offsets of the values ``rows``, shape ``(n,)``, into ``out``, ``(n + 1,)``.
+
+    Returns ``DONE``, or the first position whose row does not exist.
+    """
+    out[0] = 0
+    for index in range(rows.shape[0]):
+        row = rows[index]
+        if row < 0 or row >= offsets.shape[0] - 1:
+            return index
+        out[index + 1] = out[index] + offsets[row + 1] - offsets[row]
+    return DONE
+
+
+@kernel
 def select_values(
     offsets: NDArray[np.int64],
     data: NDArray[np.uint8],
@@ -236,6 +253,7 @@ def _warm() -> None:
     join_offsets(none, none, none, _NARROW_OFFSETS, one)
     join_values(none, none, _NARROW_OFFSETS, one, data)
     find_strings(none, none, none, _NARROW_OFFSETS, none, none, none, none)
+    selected_offsets(one, none, one.copy())
     select_values(one, data, none, one, data)
     deinterleave(none, none, _NARROW_OFFSETS, data)
     pick_rows(np.zeros((1, 1), np.int64), np.zeros(1, np.int64), np.empty((1, 1), np.int64))

@@ -21,6 +21,7 @@ from lance_core.kernels.gather import (
     join_values,
     pick_rows,
     select_values,
+    selected_offsets,
 )
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.mini_block import parse_chunk_words, split_chunks
@@ -111,6 +112,10 @@ def test_strings_are_selected_by_position(values: list[bytes], data: st.DataObje
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=9))
     offsets = np.cumsum([0, *(len(value) for value in values)])
     new = np.cumsum([0, *(len(values[row]) for row in rows)])
+    found = np.empty(len(rows) + 1, np.int64)
+    assert selected_offsets(offsets, np.array(rows, np.int64), found) == DONE
+    assert found.tolist() == new.tolist()
+    assert selected_offsets(offsets, np.array([*rows, len(values)], np.int64), found) == len(rows)
     out = np.empty(int(new[-1]), np.uint8)
     raw = np.frombuffer(b"".join(values), np.uint8).copy()
     select_values(offsets, raw, np.array(rows, np.int64), new, out)
