@@ -177,8 +177,9 @@ def to_arrow_field(field: LanceField) -> pa.Field:
     metadata = dict(field.metadata)
     if isinstance(kind, pa.BaseExtensionType):
         metadata = {key: value for key, value in metadata.items() if key not in _EXTENSION_KEYS}
+    nullable = field.nullable or pa.types.is_null(kind)  # Arrow knows no other nulls
     return pa.field(
-        field.name, kind, nullable=field.nullable, metadata=metadata if len(metadata) > 0 else None
+        field.name, kind, nullable=nullable, metadata=metadata if len(metadata) > 0 else None
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,6 +92,23 @@ def test_no_byte_of_chunks_is_read_much_more_than_once(table: pa.Table) -> None:
     reader = LanceFileReader.open(RangeScheduler(counting), "file.lance", len(data))
     reader.scan(batch_rows=100).read_all()
     assert counting.bytes_read < 1.25 * len(data)
+
+
+@pytest.mark.parametrize("num_rows", [200_000, 800_000])
+def test_the_memory_of_a_scan_does_not_depend_on_the_size_of_the_file(num_rows: int) -> None:
+    texts = pa.array([f"text {i:092}" for i in range(1000)] * (num_rows // 1000))
+    data = lance_table(pa.table({"t": texts, "n": pa.array(np.arange(num_rows))}), "2.2", 50_000)
+    reader = open_bytes(data)
+    for batch in reader.scan(ranges=[(0, 1000)]):  # code is loaded before the measurement
+        del batch
+    tracemalloc.start()
+    try:
+        rows = sum(batch.num_rows for batch in reader.scan())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rows == num_rows
+    assert peak < 32 << 20
 
 
 def test_dictionaries_of_all_batches_begin_alike_so_that_arrow_files_hold_them() -> None:

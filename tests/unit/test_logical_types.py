@@ -9,7 +9,12 @@ import pytest
 
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FieldId
-from lance_core.schema.arrow import arrow_type, parse_logical_type, to_arrow_schema
+from lance_core.schema.arrow import (
+    arrow_type,
+    parse_logical_type,
+    to_arrow_field,
+    to_arrow_schema,
+)
 from lance_core.schema.field import LanceField
 from lance_core.schema.tree import LanceSchema
 
@@ -108,3 +113,8 @@ def test_a_schema_keeps_names_nullability_and_metadata() -> None:
         {"made": "today"},
     )
     assert schema.equals(wanted, check_metadata=True)
+
+
+def test_a_column_of_nulls_is_nullable_whatever_the_file_says() -> None:
+    field = LanceField(FieldId(0), "n", "null", nullable=False)
+    assert to_arrow_field(field).nullable
