@@ -17,6 +17,7 @@ import orjson
 from benchmarks.cases import K
 from benchmarks.cold import measure_cold
 from benchmarks.datasets import SIZES, cache_root, open_set
+from benchmarks.files import measure_files
 from benchmarks.in_process import measure_in_process
 from benchmarks.over_http import measure_http
 from benchmarks.report import Row, describe_machine, print_table
@@ -24,7 +25,7 @@ from benchmarks.report import Row, describe_machine, print_table
 if TYPE_CHECKING:
     from benchmarks.datasets import BenchmarkSet
 
-PARTS = ("process", "http", "cold")
+PARTS = ("process", "http", "cold", "files")
 
 
 def main() -> None:
@@ -38,10 +39,13 @@ def main() -> None:
         rows += measure_http(bench, arguments.blocks)
     if "cold" in arguments.parts:
         rows += measure_cold(bench)
-    title = f"{bench.size.num_rows:,} x {bench.size.dimension}, k = {K}; times in ms"
     if arguments.size != "1m":
         rows = [replace(row, bar=None) for row in rows]
-        title += "; the bars are defined for SIZE=1m"
+    if "files" in arguments.parts:
+        rows += measure_files(arguments.blocks)
+    title = f"{bench.size.num_rows:,} x {bench.size.dimension}, k = {K}; times in ms"
+    if arguments.size != "1m":
+        title += "; the bars of queries are defined for SIZE=1m"
     print_table(rows, title)
     _write_json(bench, arguments.json, rows)
 

@@ -15,7 +15,7 @@ from benchmarks.cases import K
 from benchmarks.engines import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from multiprocessing.connection import Connection
     from pathlib import Path
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from benchmarks.cases import Case
     from benchmarks.engines import Engine
+
+    Calls = Callable[..., object]
 
 CONTEXT = multiprocessing.get_context("spawn")
 
@@ -68,35 +70,40 @@ class Worker:
         return cast("ColdStart", self._call("cold", path, query, case))
 
     def _call(self, name: str, *arguments: object) -> object:
-        self._connection.send((name, arguments))
-        return self._connection.recv()
+        return call(self._connection, name, *arguments)
 
 
 @contextmanager
 def start_worker(engine_name: str) -> Iterator[Worker]:
     """Run one side in a fresh process; its kernels are loaded when this returns."""
+    with start_process(partial(_calls, engine_name)) as connection:
+        yield Worker(connection)
+
+
+@contextmanager
+def start_process(make_calls: Callable[[], Mapping[str, Calls]]) -> Iterator[Connection]:
+    """Run a process that answers ``call``; what ``make_calls`` does there is done on return."""
     near, far = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=_serve, args=(engine_name, far), daemon=True)
+    process = CONTEXT.Process(target=_serve, args=(make_calls, far), daemon=True)
     process.start()
     far.close()
     try:
         near.recv()
-        yield Worker(near)
+        yield near
     finally:
         near.close()
         process.join(timeout=10)
         process.kill()
 
 
-def _serve(engine_name: str, connection: Connection) -> None:
-    engine = ENGINES[engine_name]()
-    engine.prepare()
-    calls: dict[str, Callable[..., object]] = {
-        "open": engine.open,
-        "find": partial(_find, engine),
-        "measure": partial(_measure, engine),
-        "cold": partial(_cold, engine),
-    }
+def call(connection: Connection, name: str, *arguments: object) -> object:
+    """Have a process do one of its calls and wait for the result."""
+    connection.send((name, arguments))
+    return connection.recv()
+
+
+def _serve(make_calls: Callable[[], Mapping[str, Calls]], connection: Connection) -> None:
+    calls = make_calls()
     connection.send(None)
     while True:
         try:
@@ -104,6 +111,17 @@ def _serve(engine_name: str, connection: Connection) -> None:
         except EOFError:
             return
         connection.send(calls[name](*arguments))
+
+
+def _calls(engine_name: str) -> dict[str, Calls]:
+    engine = ENGINES[engine_name]()
+    engine.prepare()
+    return {
+        "open": engine.open,
+        "find": partial(_find, engine),
+        "measure": partial(_measure, engine),
+        "cold": partial(_cold, engine),
+    }
 
 
 def _find(engine: Engine, queries: NDArray[np.float32], case: Case) -> NDArray[np.int64]:
