@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,6 +98,8 @@ class RepetitionIndex:
         """
         if data.repetition is None:
             raise place.corrupt("a page with lists has no repetition levels")
+        if pieces == [(0, int(self.first_rows[-1]))]:  # the whole page, as scans want it
+            return self._whole(data, place)
         starts = row_starts(data.repetition, data.layers)
         counts = np.diff(self.first_rows)[chunks]
         first_starts = np.concatenate(([0], np.cumsum(counts)))
@@ -114,6 +116,12 @@ class RepetitionIndex:
         if len(pieces) == 1:  # views will do
             return slice_levels(data, int(begins[0]), int(ends[0]), num_rows)
         return take_levels(data, begins, ends, num_rows)
+
+    def _whole(self, data: PageData, place: Place) -> PageData:
+        num_rows = int(self.first_rows[-1])
+        if np.count_nonzero(data.repetition == data.layers.num_lists) != num_rows:
+            raise place.corrupt(f"levels of other than {num_rows} rows")
+        return replace(data, num_rows=num_rows)
 
     def _position(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.arrow_arrays import to_arrow, unified, validity_bitmap
+from lance_core.encodings.page_joins import joined_pages
 from lance_core.encodings.values import AllNull, with_validity
 from lance_core.kernels.levels import peel_items, peel_lists
 from lance_core.schema.arrow import arrow_type
@@ -58,13 +59,12 @@ class PageLevels:
         """
         layer = self._next()
         self._keep_every(dimension)
-        if self._definition is None:
-            is_null = self._is_all_null and layer.null_level is not None
-            valid = np.full(self._num_slots, not is_null)
+        if layer.null_level is None:
+            valid = np.ones(self._num_slots, np.bool_)
+        elif self._definition is None:
+            valid = np.full(self._num_slots, not self._is_all_null)
         elif self._layers.num_lists == 0:  # every entry is a slot
             valid = self._definition <= self._levels_passed
-            if layer.null_level is None:
-                valid = np.ones(len(valid), np.bool_)
         else:
             valid = np.empty(len(self._definition), np.bool_)
             slots = peel_items(
@@ -74,7 +74,7 @@ class PageLevels:
                 self._levels_passed,
                 valid,
             )
-            valid = valid[:slots] if layer.null_level is not None else np.ones(slots, np.bool_)
+            valid = valid[:slots]
         self._levels_passed += layer.num_levels
         return valid
 
@@ -173,8 +173,11 @@ def leaf_array(pages: Sequence[PageData], kind: pa.DataType, place: Place) -> pa
 
 def _within_structs(array: pa.Array, levels: Sequence[PageLevels], place: Place) -> pa.Array:
     """Make rows null whose struct is null, for a part of a struct that is read by itself."""
-    if all(level.num_left == 0 for level in levels):
+    left = {level.num_left for level in levels}
+    if left <= {0}:
         return array
+    if len(left) > 1:
+        raise place.corrupt("the pages of a column have different numbers of layers")
     valid = np.concatenate([level.rest(place) for level in levels])
     if len(valid) != len(array):
         raise place.corrupt("a struct and its parts have different numbers of rows")
@@ -225,6 +228,7 @@ def nested_array(
     CorruptFileError
         The levels of the leaves contradict one another or the type.
     """
+    leaves = {leaf: joined_pages(pages, place) for leaf, pages in leaves.items()}
     levels = {leaf: [PageLevels(page) for page in pages] for leaf, pages in leaves.items()}
     depth = _depths(field)
     for leaf, layers in depth.items():
