@@ -63,7 +63,9 @@ def fewest_items(values: FixedWidth | Variable) -> int | None:
     found = 0
     is_distinct = True
     num_values = values.num_values
-    for positions in _samples(num_values):
+    for sample in _samples(num_values):
+        # nulls are alike and would pass for values that repeat
+        positions = sample if values.validity is None else sample[values.validity[sample]]
         hashes = _hashes(values, positions)
         size = len(positions)
         count = number_hashes(hashes, np.empty(size, np.uint32), np.empty(size, np.int64))
