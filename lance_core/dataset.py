@@ -198,7 +198,7 @@ class Dataset:
         offset: int = 0,
         with_row_id: bool = False,
     ) -> pa.RecordBatchReader:
-        """Stream rows in table order; memory is bounded by a batch."""
+        """Stream rows in table order; a few pieces of some megabytes are decoded ahead."""
         request = ScanQuery(_names(columns), limit, offset, with_row_id)
         return pa.RecordBatchReader.from_batches(
             self._engine.scan_schema(request), self._engine.scan(request)

@@ -12,6 +12,7 @@ from lance_core.file.windows import (
     WindowSizes,
     cut_batches,
     least_row_bytes,
+    only_rows,
 )
 from lance_core.io.ahead import ahead
 from lance_core.schema.arrow import to_arrow_field
@@ -59,6 +60,8 @@ def scan_file(
     sizes = WindowSizes(least, batch_rows)
 
     def decode(start: int, stop: int) -> list[pa.Array]:
+        if len(targets) == 0:
+            return only_rows(stop - start)
         return reader.read(targets, slice_ranges(ranges, start, stop))
 
     tasks = (
@@ -71,5 +74,4 @@ def scan_file(
         return 0 if sizes.is_short(num_rows) else read_ahead
 
     for arrays in ahead(tasks, num_threads=NUM_THREADS, depth=depth):
-        window = pa.RecordBatch.from_arrays(dictionaries.share(arrays), schema=schema)
-        yield from cut_batches(window, batch_rows, batch_bytes)
+        yield from cut_batches(dictionaries.window(arrays), batch_rows, batch_bytes)

@@ -143,18 +143,29 @@ class SharedDictionaries:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
         self._seen: dict[int, pa.Array] = {
             index: pa.nulls(0, field.type)
             for index, field in enumerate(schema)
             if _holds_dictionary(field.type)
         }
 
-    def share(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """Return the columns of a window with the dictionaries of all windows so far."""
+    def window(self, arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Return the columns of a window with the dictionaries of all windows so far.
+
+        Without columns one array stands for the rows: see `only_rows`.
+        """
+        if len(self._schema) == 0:
+            return pa.RecordBatch.from_struct_array(arrays[0])
         shared = list(arrays)
         for index, seen in self._seen.items():
             self._seen[index], shared[index] = unified([seen, arrays[index]])
-        return shared
+        return pa.RecordBatch.from_arrays(shared, schema=self._schema)
+
+
+def only_rows(num_rows: int) -> list[pa.Array]:
+    """Return what stands for the rows of a window of no columns."""
+    return [pa.nulls(num_rows, pa.struct([]))]
 
 
 def _holds_dictionary(kind: pa.DataType) -> bool:

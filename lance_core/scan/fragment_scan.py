@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.file.windows import only_rows
 from lance_core.scan.assemble import arrays_of
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.stored_rows import open_stored_rows
@@ -70,7 +71,7 @@ def fragment_windows(
     def decode(first: int, last: int) -> list[pa.Array]:
         rows = live.select(first, last)
         if len(projection.columns) == 0:
-            return [pa.nulls(last - first, pa.struct([]))]
+            return only_rows(last - first)
         arrays = stored.read(rows.ranges)
         if rows.kept is not None:
             arrays = [array.take(pa.array(rows.kept)) for array in arrays]

@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
 from lance_core.file.file_scan import NUM_THREADS
@@ -24,6 +23,7 @@ from lance_core.scan.live_rows import LiveRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.ids import FragmentId
@@ -78,12 +78,7 @@ def scan_rows(
         return 0 if sizes.is_short(most) else _READ_AHEAD
 
     for arrays in ahead(windows, num_threads=NUM_THREADS, depth=depth):
-        if len(projection.columns) == 0:
-            window = pa.RecordBatch.from_struct_array(arrays[0])
-        else:
-            shared = dictionaries.share(arrays)
-            window = pa.RecordBatch.from_arrays(shared, schema=projection.schema)
-        yield from cut_batches(window, batch_rows, batch_bytes)
+        yield from cut_batches(dictionaries.window(arrays), batch_rows, batch_bytes)
 
 
 def _windows(

@@ -132,6 +132,11 @@ def test_a_file_is_opened_by_its_path_alone(table: pa.Table, tmp_path: Path) -> 
     assert LanceFileReader.open_path(f"file://{path}").num_rows == NUM_ROWS
 
 
+def test_a_scan_of_no_columns_counts_the_rows(table: pa.Table) -> None:
+    reader = open_bytes(lance_table(table, "2.2"))
+    assert sum(batch.num_rows for batch in reader.scan([], [(5, 20_000)])) == 19_995
+
+
 def test_an_empty_file_has_no_batches() -> None:
     reader = open_bytes(lance_file(pa.array([], pa.string()), "2.2"))
     assert reader.scan().read_all().num_rows == 0
