@@ -114,7 +114,7 @@ def choose_values(
         return _of_strings(values, offset_bits(field.logical_type), hints, version, zipped)
     if isinstance(values, FixedSizeLists):
         is_zipped = _prefers_zip(values, hints) if zipped is None else zipped
-        return Choice(_lists(values), values, is_zipped)
+        return _of_lists(values, is_zipped, zipped)
     if isinstance(values, Packed):
         packed = choose_packed(values, field, version)
         return Choice(packed, values, zipped is True or isinstance(packed, VariablePackedStruct))
@@ -168,13 +168,27 @@ def _coded(coded: Coded) -> Choice:
     return Choice(coded.index_encoding, indices, False, items, coded.item_encoding)
 
 
-def _lists(values: FixedSizeLists) -> FixedSizeList:
-    """Return the encoding of lists, whose elements are as they are."""
+def _of_lists(values: FixedSizeLists, prefers_zip: bool, zipped: bool | None) -> Choice:
+    """Store lists, whose elements are as they are; of nulls alone full-zip pages need no data."""
+    has_data = not _is_all_null(values)
+    is_zipped = prefers_zip or (not has_data and zipped is None)
+    return Choice(_lists(values, has_data or not is_zipped), values, is_zipped)
+
+
+def _is_all_null(values: FixedSizeLists) -> bool:
+    """Whether no innermost element is valid."""
+    items = values.items
+    if isinstance(items, FixedSizeLists):
+        return _is_all_null(items)
+    return items.validity is not None and not bool(items.validity.any())
+
+
+def _lists(values: FixedSizeLists, has_data: bool) -> FixedSizeList:
     items = values.items
     inner: Compression
     if isinstance(items, FixedSizeLists):
-        inner = _lists(items)
-    elif isinstance(items, FixedWidth):
+        inner = _lists(items, has_data)
+    elif isinstance(items, FixedWidth) and has_data:
         inner = Flat(items.bits)
     else:
         inner = AllNullElements()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.hints import Hints
 
 _SAMPLE_BYTES = 32 << 10
-_LONGEST_SAMPLED = 256
+_PIECE_BYTES = 128
 _FEWEST_BYTES = 4 << 10
 _TABLE_BYTES = 2312
 _WORTH = 0.9
@@ -70,13 +70,13 @@ def _general(values: Variable, plain: Compression, codec: str, level: int | None
 def _symbols(values: Variable, unchanged: Sized, *, is_asked_for: bool) -> Sized:
     """Train FSST and see what it would save."""
     size = _bytes_of(values)
-    if size < _FEWEST_BYTES and not is_asked_for:
+    if size == 0 or (size < _FEWEST_BYTES and not is_asked_for):
         return unchanged
     sample = _sample(values)
     if not is_asked_for and _bits_per_byte(sample) > _RANDOM_BITS:
         return unchanged
     table = train(sample)
-    ratio = _bytes_of(compressed(sample, table)) / max(_bytes_of(sample), 1)
+    ratio = _bytes_of(compressed(sample, table)) / _bytes_of(sample)
     fsst = Sized(
         Fsst(table, unchanged.encoding),
         unchanged.num_bytes - size + int(size * ratio) + _TABLE_BYTES,
@@ -85,13 +85,17 @@ def _symbols(values: Variable, unchanged: Sized, *, is_asked_for: bool) -> Sized
 
 
 def _sample(values: Variable) -> Variable:
-    """Return strings from all over the page; of very long ones only the beginning."""
-    size = _bytes_of(values)
-    step = max(size // _SAMPLE_BYTES, 1)
-    rows = np.arange(0, values.num_values, step, dtype=np.int64)
-    longest = max(_SAMPLE_BYTES // len(rows), _LONGEST_SAMPLED)
-    starts = values.offsets[rows]
-    sizes = np.minimum(values.offsets[rows + 1] - starts, longest)
+    """Return strings from all over the page; of longer ones pieces, so that many have a say."""
+    first, size = int(values.offsets[0]), _bytes_of(values)
+    mean = max(min(size // values.num_values, _PIECE_BYTES), 1)
+    count = max(min(_SAMPLE_BYTES, size) // mean, 1)
+    places = first + np.arange(count, dtype=np.int64) * size // count
+    rows = np.searchsorted(values.offsets, places, "right") - 1
+    ends = values.offsets[rows + 1]
+    is_short = ends - values.offsets[rows] <= _PIECE_BYTES
+    starts = np.unique(np.where(is_short, values.offsets[rows], places))
+    rows = np.searchsorted(values.offsets, starts, "right") - 1
+    sizes = np.minimum(values.offsets[rows + 1] - starts, _PIECE_BYTES)
     offsets = np.append(0, np.cumsum(sizes))
     data = np.empty(int(offsets[-1]), np.uint8)
     join_bytes(address_of(values.data) + starts, sizes, data)
@@ -101,5 +105,5 @@ def _sample(values: Variable) -> Variable:
 def _bits_per_byte(values: Variable) -> float:
     """Return the entropy of single bytes, at most 8."""
     counts = np.bincount(values.data, minlength=1)
-    shares = counts[counts > 0] / max(len(values.data), 1)
+    shares = counts[counts > 0] / len(values.data)
     return float(-(shares * np.log2(shares)).sum())

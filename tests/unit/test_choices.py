@@ -189,3 +189,25 @@ def test_levels_of_long_chunks_are_packed_out_of_line():
 def test_few_levels_stay_as_they_are():
     levels = np.array([0, 3, 1], np.uint16)
     assert choose_levels(levels, np.array([0, 3]), NEW) == Flat(16)
+
+
+@pytest.mark.parametrize("dimension", [8, 128])
+def test_lists_of_nulls_alone_are_zipped_without_data(dimension):
+    items = fixed(np.zeros(dimension * 10, np.float32))
+    nulls = FixedWidth(items.data, 32, items.num_values, np.zeros(items.num_values, np.bool_))
+    values = FixedSizeLists(nulls, dimension, 10)
+    choice = choose_values(values, field("fixed_size_list:float:8"), Hints(), NEW)
+    assert choice.zipped
+    assert choice.encoding.encode_zipped(values).value_bytes == dimension // 8
+
+
+def test_symbols_are_trained_on_pieces_from_all_over_long_strings():
+    items = [b" ".join([b"%d" % index] * 60) for index in range(2000)]
+    values = strings_of(items)
+    encoding = choose_values(values, field("string"), Hints(), NEW).encoding
+    assert isinstance(encoding, Fsst)
+    assert len(encoding.encode_zipped(values).data) < 0.6 * len(values.data)
+
+
+def test_empty_strings_become_no_symbols():
+    assert of_strings([b""] * 10, compression="fsst").encoding == VariableWidth(32)
