@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_core.encodings.levels import Layer, Layers, PageData, slice_levels
-from lance_core.encodings.nested import PageLevels
+from lance_core.encodings.nested import leaf_array
+from lance_core.encodings.page_levels import PageLevels
 from lance_core.encodings.place import Place
 from lance_core.encodings.values import FixedWidth
 from lance_core.errors import CorruptFileError
@@ -90,3 +92,11 @@ def test_a_list_layer_where_an_item_is_expected_is_corrupt() -> None:
     levels = PageLevels(example())
     with pytest.raises(CorruptFileError):
         levels.list_layer(PLACE)
+
+
+def test_pages_of_different_depth_are_corrupt() -> None:
+    values = FixedWidth(np.array([7, 8], np.uint8), 8, 2)
+    depths = [(Layer.ALL_VALID_ITEM,), (Layer.ALL_VALID_ITEM, Layer.NULLABLE_ITEM)]
+    pages = [PageData(values, None, None, Layers(layers), 2) for layers in depths]
+    with pytest.raises(CorruptFileError, match="layers"):
+        leaf_array(pages, pa.uint8(), PLACE)
