@@ -50,8 +50,8 @@ def train(sample: Variable) -> SymbolTable:
 def _next_generation(
     sample: Variable, symbols: NDArray[np.uint64], lengths: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    singles = np.zeros(NUM_TOKENS, np.int64)
-    pairs = np.zeros(NUM_TOKENS * NUM_TOKENS, np.int64)
+    singles = np.zeros(NUM_TOKENS, np.int32)
+    pairs = np.zeros(NUM_TOKENS * NUM_TOKENS, np.int32)
     matcher = matcher_of(symbols, lengths)
     data = address_of(sample.data)
     count_tokens(address_of(matcher), data, sample.offsets, singles, pairs)
@@ -75,7 +75,7 @@ def _next_generation(
 
 
 def _most_useful(
-    symbols: NDArray[np.uint64], lengths: NDArray[np.int64], counts: NDArray[np.int64]
+    symbols: NDArray[np.uint64], lengths: NDArray[np.int64], counts: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
     """Return the symbols that save most, the longest first."""
     order = np.lexsort((lengths, symbols))

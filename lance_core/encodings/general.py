@@ -180,7 +180,7 @@ class General(Compression):
         view = parts.data.data
         units = list(self.codec.compress_each(view[start:end] for start, end in spans))
         sizes = np.array([len(unit) for unit in units], np.int64)
-        return ChunkBuffer(np.frombuffer(b"".join(units), np.uint8), sizes)
+        return ChunkBuffer(np.frombuffer(bytearray().join(units), np.uint8), sizes)
 
     def _expand(self, blocks: Blocks, place: Place) -> Blocks:
         spans = zip(blocks.addresses.tolist(), blocks.sizes.tolist(), strict=True)

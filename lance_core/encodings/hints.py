@@ -30,7 +30,8 @@ class Hints:
 
     ``rle_threshold`` is runs per value, above which runs are not coded. A dictionary is tried if
     it has at most one item per ``dict_divisor`` values and makes the page smaller than
-    ``dict_size_ratio`` times what it was.
+    ``dict_size_ratio`` times what it was. ``bss`` says whether bytes of numbers are split into
+    streams before a compression that was asked for; "auto", like None, tries it.
     """
 
     compression: str | None = None

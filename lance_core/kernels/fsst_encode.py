@@ -145,8 +145,8 @@ def count_tokens(
     matcher: int,
     data: int,
     offsets: NDArray[np.int64],
-    singles: NDArray[np.int64],
-    pairs: NDArray[np.int64],
+    singles: NDArray[np.int32],
+    pairs: NDArray[np.int32],
 ) -> None:
     """Count what strings are made of.
 
@@ -224,6 +224,6 @@ def _warm() -> None:
     data = np.zeros(1, np.uint8)
     offsets = np.zeros(1, np.int64)
     build_matcher(np.zeros(1, np.uint64), np.ones(1, np.uint8), matcher)
-    counts = np.zeros(NUM_TOKENS, np.int64)
+    counts = np.zeros(NUM_TOKENS, np.int32)
     count_tokens(address_of(matcher), address_of(data), offsets, counts, counts)
     compress(address_of(matcher), address_of(data), offsets, offsets.copy(), data)
