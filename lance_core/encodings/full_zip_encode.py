@@ -88,7 +88,12 @@ def encode_full_zip(
 
 
 def _bits(levels: Levels | None) -> int:
-    return 0 if levels is None else int(levels.max(initial=0)).bit_length()
+    """Return the bits of a level; one where all are 0, since pylance counts on a stream.
+
+    (Layers may be nullable without a null: its reader then takes a page without definition levels
+    for one without these layers, and miscounts if another page has some.)
+    """
+    return 0 if levels is None else max(int(levels.max(initial=0)).bit_length(), 1)
 
 
 def _zip(

@@ -291,4 +291,4 @@ class _Field:
 
 def _page_bytes(num_columns: int, max_page_bytes: int, max_buffered_bytes: int) -> int:
     share = max_buffered_bytes // max(num_columns, 1)
-    return max(min(max_page_bytes, share), _MIN_PAGE_BYTES)
+    return min(max_page_bytes, max(share, _MIN_PAGE_BYTES))

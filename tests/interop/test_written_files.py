@@ -78,3 +78,13 @@ def test_pylance_reads_buffers_and_metadata(version: str, tmp_path: Path) -> Non
     assert reader.read_global_buffer(1) == b"first"
     assert reader.read_global_buffer(2) == b"\0\1\2"
     assert reader.metadata().schema.metadata == {b"given": b"before", b"added": b"later"}
+
+
+def test_pages_of_long_text_agree_about_nulls_that_only_other_pages_hold(tmp_path: Path) -> None:
+    kind = pa.struct({"a": pa.map_(pa.string(), pa.map_(pa.string(), pa.bool_()))})
+    entries = [("k" * 300, [("x" * 300, True), ("y" * 300, False)]), ("l" * 300, [])]
+    rows = [{"a": []}, {"a": entries[:1]}, {"a": entries}, {"a": []}, {"a": entries[1:]}]
+    table = pa.table({"c": pa.array(rows, kind)})
+    write_table(MappedStore(tmp_path), FILE, table, batch_rows=1, max_page_bytes=1)
+    read = PylanceReader(str(tmp_path / FILE)).read_all(batch_size=1024).to_table()
+    assert plain(read) == plain(table)
