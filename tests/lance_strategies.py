@@ -20,23 +20,18 @@ Nor is what pylance does wrongly, but for what `LanceCase` tells apart:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import HealthCheck, settings, strategies as st
 
-from lance_core.encodings.version import FileVersion
-from lance_core.file.writer import LanceFileWriter
+from tests.lance_cases import LanceCase, children_of, has_list, is_list
 from tests.lance_leaves import SHAPES, TEXTS, is_text, leaf, with_mask
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
     from numpy.typing import NDArray
-
-    from lance_core.file.writer import WrittenFile
-    from lance_core.io.store import ObjectStore
 
 MAX_ROWS = 100_000
 _MAX_DEPTH = 3
@@ -89,88 +84,6 @@ vectors = _vectors(st.one_of(numbers, st.just(pa.bool_()), _vectors(numbers)))
 leaves = st.one_of(
     numbers, texts, st.just(pa.bool_()), numbers, texts, dictionaries, vectors, st.just(pa.null())
 )
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LanceCase:
-    """A table, and how to write it.
-
-    ``page_rows`` is the number of rows of a batch, each of which makes pages of its own; None
-    writes all rows at once.
-    """
-
-    table: pa.Table
-    version: str
-    page_rows: int | None
-
-    def __repr__(self) -> str:
-        kinds = str(self.table.schema).replace("\n", "; ")
-        rows = f"{self.table.num_rows} rows"
-        return f"LanceCase({self.version}, {rows}, page_rows={self.page_rows}, {kinds})"
-
-    def batches(self) -> list[pa.RecordBatch]:
-        """Return the table in the pieces that are written, slices of one another."""
-        batches: list[pa.RecordBatch] = self.table.to_batches(max_chunksize=self.page_rows)
-        return batches
-
-    def batches_for_pylance(self) -> list[pa.RecordBatch]:
-        """Return the pieces, as if each had been made by itself where pylance fails otherwise."""
-        batches = self.batches()
-        if any(_has_struct(field.type) for field in self.table.schema):
-            return [_unsliced(batch) for batch in batches]
-        return batches
-
-    @property
-    def is_misread_by_pylance(self) -> bool:
-        """Whether pylance may fail to read it: a page of nulls only beside one with others."""
-        return any(_has_null_struct_of_list(field) for field in self.table.schema)
-
-
-def write_case(case: LanceCase, store: ObjectStore, path: str) -> WrittenFile:
-    """Write a case with our writer; where its pages are short, they are as short as can be."""
-    page_bytes = {} if case.page_rows is None else {"max_page_bytes": 1}
-    version = FileVersion(case.version)
-    with LanceFileWriter(store, path, case.table.schema, version=version, **page_bytes) as writer:
-        for batch in case.batches():
-            writer.write_batch(batch)
-        return writer.finish()
-
-
-def _children(kind: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_map(kind):
-        return [kind.key_field, kind.item_field]
-    return [kind.field(index) for index in range(kind.num_fields)]
-
-
-def _has_struct(kind: pa.DataType) -> bool:
-    is_struct: bool = pa.types.is_struct(kind) or pa.types.is_map(kind)
-    return is_struct or any(_has_struct(child.type) for child in _children(kind))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    found: bool = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind)
-    return found
-
-
-def _has_list(kind: pa.DataType) -> bool:
-    return _is_list(kind) or any(_has_list(child.type) for child in _children(kind))
-
-
-def _begins_with_list(kind: pa.DataType) -> bool:
-    return _begins_with_list(kind.field(0).type) if pa.types.is_struct(kind) else _is_list(kind)
-
-
-def _has_null_struct_of_list(field: pa.Field) -> bool:
-    is_struct = pa.types.is_struct(field.type)
-    found: bool = is_struct and field.nullable and _begins_with_list(field.type)
-    return found or any(_has_null_struct_of_list(child) for child in _children(field.type))
-
-
-def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return pa.ipc.open_stream(sink.getvalue()).read_next_batch()
 
 
 def hints(kind: pa.DataType, version: str) -> st.SearchStrategy[dict[str, str]]:
@@ -245,7 +158,7 @@ def row_bytes(kind: pa.DataType) -> int:
         return 4 + 3 * (row_bytes(kind.key_type) + row_bytes(kind.item_type))
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * row_bytes(kind.value_type)
-    if _is_list(kind):
+    if is_list(kind):
         return 4 + 3 * row_bytes(kind.value_type)
     if is_text(kind) or pa.types.is_dictionary(kind):
         return 30
@@ -270,7 +183,7 @@ class _Builder:
             return self._map(field, num_values, room)
         if pa.types.is_fixed_size_list(kind):
             return self._vectors(field, num_values, room)
-        if _is_list(kind):
+        if is_list(kind):
             return self._lists(field, num_values, room)
         return with_mask(self._leaf(kind, num_values, room), self._mask(field, num_values))
 
@@ -324,7 +237,7 @@ class _Builder:
             lengths[:] = self._rng.integers(0, 2, num_values)
         elif form == "one long" and num_values > 0:
             is_nested = self._num_lists > 0 or any(
-                _has_list(child.type) for child in _children(kind)
+                has_list(child.type) for child in children_of(kind)
             )
             most = _MANY_ELEMENTS if is_nested else _MANY_LEVELS
             lengths[int(self._rng.integers(num_values))] = min(most, room)

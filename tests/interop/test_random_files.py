@@ -7,27 +7,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, strategies as st
-from lance.file import LanceFileWriter
 
 from lance_core.file.reader import LanceFileReader
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.scheduler import RangeScheduler
-from tests.file_reads import assert_pylance_reads, assert_reads_as
+from tests.file_reads import assert_reads_as
+from tests.lance_cases import write_case
 from tests.lance_columns import VERSIONS, open_bytes
-from tests.lance_strategies import LanceCase, lance_cases, lenient, write_case
+from tests.lance_strategies import lance_cases, lenient
+from tests.pylance_files import assert_pylance_reads, write_with_pylance
 
 pytestmark = pytest.mark.interop
 NAME = "file.lance"
-
-
-def write_with_pylance(case: LanceCase, path: Path) -> None:
-    """Write a case; a batch makes a page of its own where the case says how long pages are."""
-    cache_bytes = None if case.page_rows is None else 1
-    with LanceFileWriter(
-        str(path), case.table.schema, version=case.version, data_cache_bytes=cache_bytes
-    ) as writer:
-        for batch in case.batches_for_pylance():
-            writer.write_batch(batch)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -10,7 +10,8 @@ from lance_core.file.reader import LanceFileReader
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
 from tests.file_reads import assert_reads_as
-from tests.lance_strategies import lance_cases, lenient, write_case
+from tests.lance_cases import write_case
+from tests.lance_strategies import lance_cases, lenient
 
 
 @pytest.mark.parametrize("version", list(FileVersion), ids=lambda version: version.value)
