@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.encodings.rows import slice_ranges
+from lance_core.file.blob_windows import cut_by_blobs
 from lance_core.file.windows import (
     SharedDictionaries,
     WindowSizes,
@@ -59,15 +60,14 @@ def scan_file(
     least = sum(least_row_bytes(target.arrow_type) for target in targets)
     sizes = WindowSizes(least, batch_rows)
 
-    def decode(start: int, stop: int) -> list[pa.Array]:
-        if len(targets) == 0:
-            return only_rows(stop - start)
-        return reader.read(targets, slice_ranges(ranges, start, stop))
+    def read(some: Sequence[ColumnTarget], start: int, stop: int) -> list[pa.Array]:
+        return reader.read(some, slice_ranges(ranges, start, stop))
 
-    tasks = (
-        sizes.measured(start, stop, stored_bytes, decode)
-        for start, stop in sizes.windows(0, num_rows, stored_bytes)
-    )
+    def decode(start: int, stop: int) -> list[pa.Array]:
+        return only_rows(stop - start) if len(targets) == 0 else read(targets, start, stop)
+
+    windows = cut_by_blobs(sizes.windows(0, num_rows, stored_bytes), targets, read)
+    tasks = (sizes.measured(start, stop, stored_bytes, decode) for start, stop in windows)
     dictionaries = SharedDictionaries(schema)
 
     def depth() -> int:

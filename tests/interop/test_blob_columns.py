@@ -77,6 +77,19 @@ def test_the_bytes_are_read_on_request(version: Version, is_mapped: bool, tmp_pa
     assert reader.take([target], rows)[0].to_pylist() == [VALUES[row] for row in rows]
 
 
+def test_a_scan_of_bytes_takes_few_large_blobs_at_a_time(version: Version, tmp_path: Path) -> None:
+    large = [bytes([i]) * 3_000_000 if i % 3 else None for i in range(30)]
+    column = pa.array([*large, *[b"small"] * 3000], pa.large_binary())
+    written(pa.table([column], schema=pa.schema([FIELD])), tmp_path / "t.lance", version)
+    reader = only_file(tmp_path / "t.lance", is_mapped=True)
+    target = reader.target("b", blob_handling="all_binary")
+    batches = list(reader.scan([target], batch_bytes=100 << 20))
+    assert pa.Table.from_batches(batches)["b"].to_pylist() == column.to_pylist()
+    assert max(batch.nbytes for batch in batches) < 5_000_000
+    lists = reader.scan([target], [(1, 5), (29, 40)], batch_rows=7).read_all()
+    assert lists["b"].to_pylist() == [column[i].as_py() for i in [*range(1, 5), *range(29, 40)]]
+
+
 def nested() -> pa.Table:
     struct = pa.struct([FIELD, pa.field("i", pa.int32())])
     rows = [{"b": b"a", "i": 1}, {"b": None, "i": 2}, None, {"b": b"", "i": None}] * 5
@@ -92,6 +105,8 @@ def test_blobs_inside_structs_are_read(tmp_path: Path) -> None:
         reader = only_file(folder, is_mapped=True)
         (found,) = reader.read([reader.target("s", blob_handling="all_binary")], [(0, 20)])
         assert found.to_pylist() == nested()["s"].to_pylist()
+        target = reader.target("s", blob_handling="all_binary")
+        assert reader.scan([target]).read_all()["s"].to_pylist() == nested()["s"].to_pylist()
         (part,) = reader.read([reader.target("s.b", blob_handling="all_binary")], [(1, 4)])
         assert part.to_pylist() == [None, None, b""]
 
@@ -106,8 +121,10 @@ def test_blobs_inside_lists_are_read(tmp_path: Path) -> None:
         dataset = lance_core.open_dataset(folder)
         assert dataset.scan().read_all().equals(wanted.to_table())
         reader = only_file(folder, is_mapped=True)
-        (found,) = reader.read([reader.target("l", blob_handling="all_binary")], [(1, 20)])
+        target = reader.target("l", blob_handling="all_binary")
+        (found,) = reader.read([target], [(1, 20)])
         assert found.to_pylist() == lists[1:]
+        assert reader.scan([target]).read_all()["l"].to_pylist() == lists
 
 
 def test_a_column_of_nulls_only_is_read(version: Version, tmp_path: Path) -> None:
