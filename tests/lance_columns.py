@@ -143,6 +143,18 @@ def _strings() -> dict[str, pa.Array]:
         ),
         "dictionary": few.dictionary_encode(),
         "dictionary nulls": with_nulls(few).dictionary_encode(),
+        **{
+            f"dictionary of {items.type}": pa.DictionaryArray.from_arrays(
+                pa.array([i % 3 if i % 7 else None for i in range(NUM_ROWS)], pa.int8()), items
+            )
+            for items in (
+                pa.array([7, -8, 9]),
+                pa.array(np.array([1, 2, 0.5], np.float16)),
+                pa.array([1.5, 2.5, -0.0]),
+                pa.array([b"a", b"", b"ccc"]),
+                pa.array(["a", "", "é"], pa.large_string()),
+            )
+        },
     }
 
 
@@ -208,6 +220,22 @@ def _nested() -> dict[str, pa.Array]:
             [[(f"k{j}", j) for j in range(i % 4)] if i % 5 else None for i in rows],
             pa.map_(pa.string(), pa.int32()),
         ),
+        "map of lists": pa.array(
+            [[(i, ["x", None]), (i + 1, [])] if i % 3 else [] for i in rows],
+            pa.map_(pa.int64(), pa.list_(pa.string())),
+        ),
+        "list of maps": pa.array(
+            [[[(i, "x")], [], None] if i % 3 else None for i in rows],
+            pa.list_(pa.map_(pa.int64(), pa.string())),
+        ),
+        "list of lists of 3": pa.ListArray.from_arrays(
+            pa.array(range(NUM_ROWS + 1), pa.int32()),
+            pa.FixedSizeListArray.from_arrays(
+                with_nulls(pa.array(np.arange(3.0 * NUM_ROWS))),
+                3,
+                mask=pa.array([i % 4 == 0 for i in rows]),
+            ),
+        ),
         "lists of 3 structs": pa.FixedSizeListArray.from_arrays(
             items, 3, mask=pa.array([i % 7 == 0 for i in rows])
         ),
@@ -255,6 +283,7 @@ def sample_columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
 
 def not_written(name: str, version: str) -> bool:
     """Say whether pylance refuses to write the column in that version (file format, 7)."""
-    in_2_2_only = {"map", "lists of 3 structs", "packed struct of strings"}
+    maps = {"map", "map of lists", "list of maps"}
+    in_2_2_only = {*maps, "lists of 3 structs", "packed struct of strings"}
     not_in_2_0 = {"struct nulls", "list of structs"}
     return (name in in_2_2_only and version != "2.2") or (name in not_in_2_0 and version == "2.0")
