@@ -31,6 +31,8 @@ _ALIGNMENT = 4096
 class WindowSizes:
     """Chooses windows of ascending rows; told what they turned out to take, it learns.
 
+    Threads may learn at the same time: what the last one learnt stays.
+
     Parameters
     ----------
     least_row_bytes
