@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INDEX_BITS = 32
-_SAMPLED = 8192
-_GOLDEN = 0.6180339887
+_SAMPLED = 16384
+_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,33 +56,25 @@ def fewest_items(values: FixedWidth | Variable) -> int | None:
 
     Notes
     -----
-    The sample is both of neighbours and of values from all over the page: rows may repeat soon or
-    late. Of ``d`` distinct values, ``s`` random ones hold about ``s**2 / 2d`` that were there
-    before.
+    The sample is random, so that rows that repeat soon count as much as those that repeat late. If
+    all values occurred twice, ``s`` of ``n`` values would hold about ``s**2 / 2n`` that were there
+    before; fewer mean that over half of the values are distinct.
     """
-    found = 0
-    is_distinct = True
     num_values = values.num_values
-    for sample in _samples(num_values):
-        # nulls are alike and would pass for values that repeat
-        positions = sample if values.validity is None else sample[values.validity[sample]]
-        hashes = _hashes(values, positions)
-        size = len(positions)
-        count = number_hashes(hashes, np.empty(size, np.uint32), np.empty(size, np.int64))
-        found = max(found, count)
-        is_distinct &= (size - count) * 2 < size * size / num_values
-    return None if is_distinct else found
+    sample = _sample(num_values)
+    # nulls are alike and would pass for values that repeat
+    positions = sample if values.validity is None else sample[values.validity[sample]]
+    size = len(positions)
+    hashes = _hashes(values, positions)
+    found = number_hashes(hashes, np.empty(size, np.uint32), np.empty(size, np.int64))
+    return None if (size - found) * 2 < size * size / num_values else found
 
 
-def _samples(num_values: int) -> list[NDArray[np.int64]]:
-    size = min(_SAMPLED, num_values)
-    neighbours = np.arange(size, dtype=np.int64)
-    if size == num_values:
-        return [neighbours]
-    step = max(int(num_values * _GOLDEN), 1)
-    while np.gcd(step, num_values) > 1:  # so that no value is met twice
-        step += 1
-    return [neighbours, neighbours * step % num_values]
+def _sample(num_values: int) -> NDArray[np.int64]:
+    """Return ascending positions, the same ones each time: files must not depend on chance."""
+    if num_values <= _SAMPLED:
+        return np.arange(num_values, dtype=np.int64)
+    return np.unique(np.random.default_rng(_SEED).integers(0, num_values, _SAMPLED))
 
 
 def _hashes(values: FixedWidth | Variable, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
