@@ -115,7 +115,7 @@ class _Walker:
 
     def _leaf(self, field: LanceField, array: pa.Array, outside: Outside) -> Leaf:
         if array.type == pa.struct([]):
-            return _empty_structs(outside)
+            return self._empty_structs(array, outside)
         values = from_arrow(array, self._column)
         inside, valid = outside.with_items(values.validity, nullable=field.nullable)
         self._check_nullable(field, inside)
@@ -124,16 +124,20 @@ class _Walker:
             values = blanked(values, valid)
         return Leaf(values, *inside.levels(), outside.num_rows)
 
+    def _empty_structs(self, array: pa.StructArray, outside: Outside) -> Leaf:
+        """Structs without children keep nothing but their number (file format, section 4.5)."""
+        has_levels = outside.repetition is not None or outside.definition is not None
+        if has_levels or array.null_count > 0:
+            raise UnsupportedFeatureError(
+                f"column {self._column!r}: structs without children are not stored in lists, nor "
+                "with nulls in or around them; give them a field"
+            )
+        layers = Layers((Layer.NULLABLE_ITEM,))
+        return Leaf(AllNull(outside.num_rows), None, None, layers, outside.num_rows)
+
     def _check_nullable(self, field: LanceField, inside: Outside) -> None:
         if not field.nullable and inside.has_own_nulls:
             raise InvalidRequestError(
                 f"field {field.name!r} of column {self._column!r} holds nulls but is declared "
                 "without; declare it nullable or fill them"
             )
-
-
-def _empty_structs(outside: Outside) -> Leaf:
-    """Structs without children keep nothing but their number (file format, section 4.5)."""
-    return Leaf(
-        AllNull(outside.num_rows), None, None, Layers((Layer.NULLABLE_ITEM,)), outside.num_rows
-    )

@@ -201,3 +201,23 @@ def test_a_file_can_be_written_by_its_path_alone(tmp_path: Path) -> None:
     with LanceFileWriter.open_path(str(tmp_path / "a.lance"), TABLE.schema) as writer:
         writer.write_batch(TABLE)
     assert (tmp_path / "a.lance").stat().st_size == writer.finish().size
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pa.array([{}, None], pa.struct([])),
+        pa.array([[{}], []], pa.list_(pa.struct([]))),
+        pa.array([{"e": {}}, None], pa.struct({"e": pa.struct([])})),
+    ],
+    ids=["nulls", "lists", "nulls around"],
+)
+def test_structs_without_children_are_refused_where_they_would_lose_something(
+    rows: pa.Array,
+) -> None:
+    schema = pa.schema({"c": rows.type})
+    for version in (FileVersion.V2_1, FileVersion.V2_2):  # 2.0 keeps the lists
+        writer = writer_of(MemoryStore(), schema, version=version)
+        writer.write_batch(pa.table([rows], schema=schema))
+        with pytest.raises(UnsupportedFeatureError, match="column 'c'"):
+            writer.finish()
