@@ -51,8 +51,9 @@ class LanceCase:
 
 
 def write_case(case: LanceCase, store: ObjectStore, path: str) -> WrittenFile:
-    """Write a case with our writer; where its pages are short, they are as short as can be."""
-    page_bytes = {} if case.page_rows is None else {"max_page_bytes": 1}
+    """Write a case with our writer; where its pages are short, there are twenty or so."""
+    some = max(case.table.nbytes // 20, 1)
+    page_bytes = {} if case.page_rows is None else {"max_page_bytes": some}
     version = FileVersion(case.version)
     with LanceFileWriter(store, path, case.table.schema, version=version, **page_bytes) as writer:
         for batch in case.batches():
