@@ -13,6 +13,7 @@ from lance_core.encodings.compression import Selection
 from lance_core.encodings.fsst import Fsst, expanded_by
 from lance_core.encodings.levels import slice_rows, take_rows
 from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
+from lance_core.encodings.page_runs import PageRuns
 from lance_core.encodings.rows import expand_ranges
 from lance_core.encodings.steps import together
 
@@ -91,7 +92,7 @@ class MiniBlockRun:
         blocks = yield from _fetch(tables, chunks)
         values = self._shared_encoding()
         data = self._layout.decode(blocks, counts, selection, values, self._place)
-        return self._by_page(data, tables, tables.pages[home])
+        return self._by_page(data, tables, PageRuns.of_rows(tables.pages[home]))
 
     def _read_ranges(
         self, tables: ChunkTables, starts: NDArray[np.int64], stops: NDArray[np.int64]
@@ -104,12 +105,13 @@ class MiniBlockRun:
         data = self._layout.decode(blocks, counts, None, self._shared_encoding(), self._place)
         before = np.cumsum(counts) - counts
         at = before[np.searchsorted(chunks, firsts)] + starts - tables.first_rows[firsts]
-        pages = np.repeat(tables.pages[chunks], counts)
+        runs = PageRuns.of_chunks(tables.pages[chunks], counts)
         if len(at) == 1:
             start, stop = int(at[0]), int(at[0] + stops[0] - starts[0])
-            return self._by_page(slice_rows(data, start, stop), tables, pages[start:stop])
+            return self._by_page(slice_rows(data, start, stop), tables, runs.slice(start, stop))
         rows = expand_ranges(at, at + stops - starts)
-        return self._by_page(take_rows(data, rows), tables, pages[rows])
+        pages = runs.numbers[runs.run_of_rows()[rows]]
+        return self._by_page(take_rows(data, rows), tables, PageRuns.of_rows(pages))
 
     def _have_small_dictionaries(self) -> bool:
         if self._layout.dictionary is None:
@@ -141,24 +143,21 @@ class MiniBlockRun:
         values = self._layout.values
         return values.inner if isinstance(values, Fsst) else values
 
-    def _by_page(
-        self, data: PageData, tables: ChunkTables, pages: NDArray[np.int64]
-    ) -> list[PageData]:
+    def _by_page(self, data: PageData, tables: ChunkTables, runs: PageRuns) -> list[PageData]:
         """Apply the symbol tables or dictionaries of the rows' pages."""
         if isinstance(self._layout.values, Fsst):
-            is_first = np.append(True, pages[1:] != pages[:-1])[: len(pages)]
-            symbols = [self._symbols(number) for number in pages[is_first].tolist()]
-            table_of = np.cumsum(is_first) - 1
+            symbols = [self._symbols(number) for number in runs.numbers.tolist()]
+            table_of = runs.run_of_rows()
             data = replace(data, values=expanded_by(data.values, symbols, table_of, self._place))
         if self._layout.dictionary is None:
             return [data]
         if not self._joins_dictionaries:
-            return apply_one_by_one(data, pages, self._dictionaries(), self._place)
+            return apply_one_by_one(data, runs, self._dictionaries(), self._place)
         joined = self._joined
         if joined is None or joined[0] is not tables:
             joined = (tables, JoinedDictionaries(self._dictionaries(), self._place))
             self._joined = joined
-        return [joined[1].apply(data, pages, self._place)]
+        return [joined[1].apply(data, runs, self._place)]
 
     def _symbols(self, number: int) -> SymbolTable:
         layout = cast("MiniBlock", self._pages[number].layout)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lance_core.encodings.values import FixedWidth, Indexed, concat_values
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
-from lance_core.kernels.dictionary import rebase_indices
+from lance_core.kernels.dictionary import look_up, rebase_indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.levels import PageData
+    from lance_core.encodings.page_runs import PageRuns
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Values
+
+_USUAL_BITS = (32, 64)
+"""Widths of the indices and items of numbers that writers put into dictionaries by themselves."""
 
 
 class JoinedDictionaries:
@@ -37,32 +41,41 @@ class JoinedDictionaries:
         )
         self._first_items = np.cumsum(self._sizes) - self._sizes
 
-    def apply(self, data: PageData, pages: NDArray[np.int64], place: Place) -> PageData:
-        """Turn indices into positions among all items; ``pages`` has the page of each row."""
+    def apply(self, data: PageData, runs: PageRuns, place: Place) -> PageData:
+        """Turn the indices of rows into items, or into positions among all items."""
         indices = _integers(data.values, place)
-        positions = np.empty(len(indices), np.int64)
         levels = np.empty(0, np.uint16) if data.definition is None else data.definition
-        if (
-            rebase_indices(indices, pages, self._first_items, self._sizes, levels, positions)
-            != DONE
-        ):
+        values: Values
+        items, where = (
+            self._items,
+            (runs.numbers, runs.bounds, self._first_items, self._sizes, levels),
+        )
+        if isinstance(items, FixedWidth) and (indices.itemsize * 8, items.bits) == _USUAL_BITS:
+            found = np.empty(len(indices), np.uint64)
+            bad = look_up(indices, *where, items.integers(), found)
+            values = FixedWidth(found.view(np.uint8), items.bits, len(found))
+        else:
+            positions = np.empty(len(indices), np.int64)
+            bad = rebase_indices(indices, *where, positions)
+            values = Indexed(positions, items)
+        if bad != DONE:
             raise place.corrupt("a dictionary index is outside the items of its page")
-        return replace(data, values=Indexed(positions, self._items))
+        return replace(data, values=values)
 
 
 def apply_one_by_one(
     data: PageData,
-    pages: NDArray[np.int64],
+    runs: PageRuns,
     dictionaries: Sequence[Values | None],
     place: Place,
 ) -> list[PageData]:
     """Cut rows at page boundaries, so that each part has the dictionary of its page."""
     indices = indices_of(data.values, place)
-    breaks = np.flatnonzero(np.diff(pages)) + 1
-    bounds = [0, *breaks.tolist(), len(pages)]
     parts = []
-    for start, stop in pairwise(bounds):
-        items = dictionaries[int(pages[start])] if start < stop else None
+    for number, (start, stop) in zip(
+        runs.numbers.tolist(), pairwise(runs.bounds.tolist()), strict=True
+    ):
+        items = dictionaries[number]
         if items is None:
             continue
         definition = None if data.definition is None else data.definition[start:stop]

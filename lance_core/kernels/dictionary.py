@@ -1,4 +1,4 @@
-"""Dictionary indices of several pages, as positions among the items of all of them."""
+"""Dictionary indices of several pages: as positions among the items of all, or as the items."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def rebase_indices(
     indices: NDArray[np.unsignedinteger],
     pages: NDArray[np.int64],
+    bounds: NDArray[np.int64],
     first_items: NDArray[np.int64],
     sizes: NDArray[np.int64],
     definition: NDArray[np.uint16],
@@ -26,8 +27,11 @@ def rebase_indices(
 
     Parameters
     ----------
-    indices, pages
-        Shape ``(n,)``; each index and the page it belongs to.
+    indices
+        Shape ``(n,)``.
+    pages, bounds
+        Shapes ``(runs,)`` and ``(runs + 1,)``; the rows ``[bounds[i], bounds[i + 1])`` are of page
+        ``pages[i]``. The bounds ascend from 0 to ``n``.
     first_items, sizes
         Shape ``(pages,)``; where the items of each page begin, and how many there are.
     definition
@@ -42,15 +46,57 @@ def rebase_indices(
         ``DONE``, or the first row whose index is outside the items of its page.
     """
     has_nulls = definition.shape[0] > 0
-    for row in range(indices.shape[0]):
-        if has_nulls and definition[row] != 0:
-            out[row] = 0
-            continue
-        page = pages[row]
-        index = np.int64(indices[row])
-        if index < 0 or index >= sizes[page]:
-            return row
-        out[row] = first_items[page] + index
+    for run in range(pages.shape[0]):
+        first, size = first_items[pages[run]], sizes[pages[run]]
+        for row in range(bounds[run], bounds[run + 1]):
+            if has_nulls and definition[row] != 0:
+                out[row] = 0
+                continue
+            index = np.int64(indices[row])
+            if index < 0 or index >= size:
+                return row
+            out[row] = first + index
+    return DONE
+
+
+@kernel
+def look_up(
+    indices: NDArray[np.uint32],
+    pages: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    first_items: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    definition: NDArray[np.uint16],
+    items: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+) -> int:
+    """Replace the indices of pages by the 64-bit items they stand for.
+
+    Parameters
+    ----------
+    indices, pages, bounds, first_items, sizes, definition
+        As ``rebase_indices`` takes them.
+    items
+        The items of all pages one after another.
+    out
+        Shape ``(n,)``; 0 for nulls.
+
+    Returns
+    -------
+    int
+        ``DONE``, or the first row whose index is outside the items of its page.
+    """
+    has_nulls = definition.shape[0] > 0
+    for run in range(pages.shape[0]):
+        first, size = first_items[pages[run]], sizes[pages[run]]
+        for row in range(bounds[run], bounds[run + 1]):
+            if has_nulls and definition[row] != 0:
+                out[row] = 0
+                continue
+            index = np.int64(indices[row])
+            if index >= size:
+                return row
+            out[row] = items[first + index]
     return DONE
 
 
@@ -59,4 +105,6 @@ def _warm() -> None:
     none = np.empty(0, np.int64)
     levels = np.empty(0, np.uint16)
     for element in UNSIGNED.values():
-        rebase_indices(np.empty(0, element), none, none, none, levels, none)
+        rebase_indices(np.empty(0, element), none, none, none, none, levels, none)
+    items = np.empty(0, np.uint64)
+    look_up(np.empty(0, np.uint32), none, none, none, none, levels, items, items)

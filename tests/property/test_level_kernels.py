@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
+from lance_core.encodings.page_runs import PageRuns
 from lance_core.kernels.bitpacking import DONE
-from lance_core.kernels.dictionary import rebase_indices
+from lance_core.kernels.dictionary import look_up, rebase_indices
 from lance_core.kernels.levels import peel_items, peel_lists
 
 LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=40)
@@ -85,9 +86,11 @@ def test_indices_become_positions_among_all_items(
         if not is_null and index >= sizes[page]
     ]
     out = np.empty(len(rows), np.int64)
+    runs = PageRuns.of_rows(np.array([page for page, _, _ in rows], np.int64))
     found = rebase_indices(
         np.array([index for _, index, _ in rows], kind),
-        np.array([page for page, _, _ in rows], np.int64),
+        runs.numbers,
+        runs.bounds,
         firsts,
         np.array(sizes, np.int64),
         np.array(nulls if has_nulls else [], np.uint16),
@@ -99,3 +102,29 @@ def test_indices_become_positions_among_all_items(
             0 if is_null else int(firsts[page]) + index
             for (page, index, _), is_null in zip(rows, nulls, strict=True)
         ]
+
+
+@given(
+    pages=st.lists(st.integers(0, 3), max_size=30), ends=st.tuples(st.integers(0), st.integers(0))
+)
+def test_cut_runs_are_the_runs_of_the_rows_cut(pages: list[int], ends: tuple[int, int]) -> None:
+    start, stop = sorted(end % (len(pages) + 1) for end in ends)
+    cut = PageRuns.of_rows(np.array(pages, np.int64)).slice(start, stop)
+    assert cut.numbers[cut.run_of_rows()].tolist() == pages[start:stop]
+    assert cut.bounds[0] == 0
+    assert cut.bounds[-1] == stop - start
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=30))
+def test_numbers_are_looked_up_in_the_items_of_their_page(rows: list[tuple[int, int]]) -> None:
+    sizes = np.array([4, 1, 3])
+    firsts = np.cumsum(sizes) - sizes
+    items = np.arange(100, 108, dtype=np.uint64)
+    bad = [row for row, (page, index) in enumerate(rows) if index >= sizes[page]]
+    runs = PageRuns.of_rows(np.array([page for page, _ in rows], np.int64))
+    indices = np.array([index for _, index in rows], np.uint32)
+    none, out = np.empty(0, np.uint16), np.empty(len(rows), np.uint64)
+    found = look_up(indices, runs.numbers, runs.bounds, firsts, sizes, none, items, out)
+    assert found == (bad[0] if bad else DONE)
+    if not bad:
+        assert out.tolist() == [items[firsts[page] + index] for page, index in rows]

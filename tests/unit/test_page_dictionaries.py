@@ -9,6 +9,7 @@ import pytest
 from lance_core.encodings.arrow_arrays import to_arrow
 from lance_core.encodings.levels import Layer, Layers, PageData
 from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
+from lance_core.encodings.page_runs import PageRuns
 from lance_core.encodings.place import Place
 from lance_core.encodings.values import FixedWidth, Values, Variable, with_validity
 from lance_core.errors import CorruptFileError
@@ -37,7 +38,7 @@ def texts(data: PageData) -> list[str | None]:
 
 
 DICTIONARIES = [words(b"a", b"b"), None, words(b"c")]
-PAGES = np.array([0, 0, 2], np.int64)
+PAGES = PageRuns.of_rows(np.array([0, 0, 2], np.int64))
 
 
 def test_joined_dictionaries_serve_the_rows_of_all_pages() -> None:
@@ -66,4 +67,4 @@ def test_dictionaries_kept_apart_give_the_same_rows() -> None:
 def test_strings_as_indices_are_corrupt() -> None:
     data = PageData(words(b"a"), None, None, LAYERS, 1)
     with pytest.raises(CorruptFileError, match="not numbers"):
-        apply_one_by_one(data, np.array([0]), DICTIONARIES, PLACE)
+        apply_one_by_one(data, PageRuns.of_rows(np.array([0])), DICTIONARIES, PLACE)
