@@ -95,7 +95,7 @@ def _full_rows(array: pa.Array, page_bytes: int) -> int:
 def _cut(array: pa.Array, page_bytes: int) -> Iterator[pa.Array]:
     """Yield pieces of equal numbers of rows; those that are still too large are cut again."""
     num_pieces = -(-row_bytes(array) // page_bytes)
-    if num_pieces <= 1 or len(array) == 1:
+    if num_pieces <= 1 or len(array) <= 1:
         if len(array) > 0:
             yield array
         return

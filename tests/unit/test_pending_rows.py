@@ -100,3 +100,10 @@ def test_dictionaries_that_go_together_share_a_page() -> None:
 )
 def test_rows_are_weighed_without_what_all_of_them_share(array: pa.Array, expected: int) -> None:
     assert row_bytes(array) == expected
+
+
+def test_no_rows_of_a_large_dictionary_make_no_page() -> None:
+    items = pa.array(["x" * PAGE_BYTES])
+    pairs = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), items)
+    lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), pairs)
+    assert pieces_of(lists.slice(0, 0)) == []
