@@ -43,6 +43,14 @@ def test_a_row_larger_than_a_page_is_a_page() -> None:
     assert [len(piece) for piece in pieces] == [1, 1, 1, 1]
 
 
+def test_a_cut_that_leaves_no_rows_makes_no_page() -> None:
+    bits = pa.FixedSizeListArray.from_arrays(pa.array([True] * 3), 1)
+    pending = PendingRows(1)
+    pieces = [*pending.add(bits), *pending.add(bits.slice(0, 0)), *pending.rest()]
+    assert sum(map(len, pieces)) == len(bits)
+    assert min(map(len, pieces)) > 0
+
+
 def test_rows_without_bytes_make_one_page() -> None:
     assert [len(piece) for piece in pieces_of(pa.nulls(10**6), pa.nulls(5))] == [10**6 + 5]
 
