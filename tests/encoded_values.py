@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from lance_core.encodings.values import Values
 
 PLACE = Place("written.lance", "x")
+K = TypeVar("K")
+
+
+def of_kind(kind: type[K], value: object) -> K:
+    """Return ``value``, which must be of that kind."""
+    assert isinstance(value, kind)
+    return value
 
 
 def described(encoding: Compression) -> Compression:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from lance_core.encodings.choose import choose_values, chunk_bounds
 from lance_core.encodings.choose_levels import choose_levels
-from lance_core.encodings.dictionary_build import build_dictionary, fewest_items
+from lance_core.encodings.dictionary_build import Dictionary, build_dictionary, fewest_items
 from lance_core.encodings.hints import Hints
 from lance_core.encodings.values import FixedSizeLists, FixedWidth, Indexed, Packed
 from lance_core.encodings.version import FileVersion
@@ -18,6 +18,7 @@ from lance_core.ids import FieldId
 from lance_core.schema.field import LanceField
 from tests.encoded_values import (
     fixed,
+    of_kind,
     plain,
     strings_of,
     through_block,
@@ -61,10 +62,10 @@ def read_back(choice: Choice) -> list[object]:
     assert not (sizes & (sizes - 1)).any()
     assert (sizes >= 2).all()
     decoded = through_chunks(choice.encoding, choice.values, bounds)
-    if choice.dictionary is None:
+    if choice.dictionary is None or choice.dictionary_encoding is None:
         return plain(decoded)
     items = plain(through_block(choice.dictionary_encoding, choice.dictionary))
-    return [items[index] for index in decoded.integers().tolist()]
+    return [items[index] for index in of_kind(FixedWidth, decoded).integers().tolist()]
 
 
 def check(values: Values, field: LanceField, given_hints: Hints, version: FileVersion) -> None:
@@ -164,7 +165,7 @@ def test_chosen_dictionary_columns_survive(count: int, version: FileVersion, ind
     items = [b"low", b"high", b""]
     values = Indexed(np.arange(count) % 3, strings_of(items))
     choice = choose_values(values, leaf(f"dict:string:{index}:false"), Hints(), version)
-    assert choice.values.bits == (8 if index == "int8" else 64)
+    assert of_kind(FixedWidth, choice.values).bits == (8 if index == "int8" else 64)
     assert read_back(choice) == [items[row % 3] for row in range(count)]
 
 
@@ -180,7 +181,7 @@ def test_chosen_packed_rows_survive(count: int, seed: int) -> None:
     field = leaf("struct", "uint8", "large_string", "fixed_size_list:double:2")
     choice = choose_values(mixed, field, Hints(), FileVersion.V2_2)
     assert choice.zipped
-    got = through_zipped(choice.encoding, mixed)
+    got = of_kind(Packed, through_zipped(choice.encoding, mixed))
     assert plain(got.children[0]) == plain(small)
     assert plain(got.children[1]) == plain(texts)
     assert plain(got.children[2]) == plain(pairs)
@@ -202,14 +203,15 @@ def test_chosen_levels_survive(
     values = fixed(levels.astype(np.uint16))
     bounds = np.append(np.arange(0, count, chunk), count)
     encoding = choose_levels(values.integers(), bounds, version)
-    np.testing.assert_array_equal(through_blocks(encoding, values, bounds).data, values.data)
+    decoded = of_kind(FixedWidth, through_blocks(encoding, values, bounds))
+    np.testing.assert_array_equal(decoded.data, values.data)
     assert len(encoding.encode_blocks(values, bounds).data) <= 2 * count
 
 
 @given(items=st.lists(st.binary(max_size=20), min_size=1, max_size=60))
 def test_a_dictionary_has_each_value_once_in_the_order_of_occurrence(items: list[bytes]) -> None:
     values = strings_of(items)
-    dictionary = build_dictionary(values, len(items))
+    dictionary = of_kind(Dictionary, build_dictionary(values, len(items)))
     distinct = list(dict.fromkeys(items))
     assert plain(dictionary.items) == distinct
     assert [distinct[index] for index in dictionary.indices.integers().tolist()] == items
