@@ -43,13 +43,6 @@ def test_a_row_larger_than_a_page_is_a_page() -> None:
     assert [len(piece) for piece in pieces] == [1, 1, 1, 1]
 
 
-def test_no_rows_make_no_page_even_if_they_have_bytes() -> None:
-    none = pa.array([[1]]).slice(0, 0)
-    assert row_bytes(none) > 1
-    pending = PendingRows(1)
-    assert [*pending.add(none), *pending.rest()] == []
-
-
 def test_rows_without_bytes_make_one_page() -> None:
     assert [len(piece) for piece in pieces_of(pa.nulls(10**6), pa.nulls(5))] == [10**6 + 5]
 
