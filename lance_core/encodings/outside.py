@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lance_core.encodings.levels import Levels
     from lance_core.encodings.values import Validity
 
+    _Lists = tuple[Levels, NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]
+    """Codes, which of them have slots, offsets and validity, as kernels take them."""
+
 _LISTS = {
     (False, False): Layer.ALL_VALID_LIST,
     (True, False): Layer.NULLABLE_LIST,
@@ -28,6 +31,16 @@ _LISTS = {
 
 def _nullable_if(layer: Layer, may_be_null: bool) -> Layer:
     return Layer.NULLABLE_ITEM if may_be_null else layer
+
+
+def _visible(values: pa.Array, num_elements: int, lists: _Lists) -> pa.Array:
+    """Return the elements of lists that are valid and below nothing null."""
+    offsets = lists[2]
+    if num_elements == int(offsets[-1] - offsets[0]):
+        return values.slice(int(offsets[0]), num_elements)
+    visible = np.empty(num_elements, np.int64)
+    visible_elements(*lists, visible)
+    return values.take(pa.array(visible))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,13 +130,6 @@ class Outside:
         if before is None:
             before = np.zeros(self.num_levels, np.uint16)
         expand_lists(before, *lists, self._null_code, repetition, definition)
-        first, last = int(offsets[0]), int(offsets[-1])
-        if num_elements == last - first:
-            elements = array.values.slice(first, num_elements)
-        else:
-            visible = np.empty(num_elements, np.int64)
-            visible_elements(*lists, visible)
-            elements = array.values.take(pa.array(visible))
         # Structs around lists have to be nullable in all pages or in none, and lists in nullable
         # structs have to be nullable: pylance loses count otherwise.
         layer = _LISTS[num_nulls + num_hidden > 0 or self._in_nullable_struct(), num_empties > 0]
@@ -138,7 +144,7 @@ class Outside:
             num_nulls > 0,
             (*self.may_be_null, False),
         )
-        return inside, elements
+        return inside, _visible(array.values, num_elements, lists)
 
     def levels(self) -> tuple[Levels | None, Levels | None, Layers]:
         """Return repetition, definition and layers numbered from the inside, as files have them."""
