@@ -36,7 +36,7 @@ _CHUNKS, _DICTIONARY = 1, 2
 _LOADED = 0
 _LONG_PIECES = 64
 """Rows per piece from which it is cheaper to think in chunks than in rows."""
-_SMALL_DICTIONARIES_BYTES = 64 << 10
+_SMALL_DICTIONARIES_BYTES = 1 << 20
 """Dictionaries that are together not larger are joined, so that one gather serves all pages."""
 
 

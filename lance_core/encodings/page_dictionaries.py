@@ -10,7 +10,7 @@ import numpy as np
 
 from lance_core.encodings.values import FixedWidth, Indexed, concat_values
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
-from lance_core.kernels.dictionary import look_up, rebase_indices
+from lance_core.kernels.dictionary import look_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from lance_core.encodings.place import Place
     from lance_core.encodings.values import Values
 
-_USUAL_BITS = (32, 64)
-"""Widths of the indices and items of numbers that writers put into dictionaries by themselves."""
+_LOOKED_UP_BITS = 64
+"""Width of the only numbers that writers put into dictionaries by themselves."""
 
 
 class JoinedDictionaries:
@@ -45,21 +45,19 @@ class JoinedDictionaries:
         """Turn the indices of rows into items, or into positions among all items."""
         indices = _integers(data.values, place)
         levels = np.empty(0, np.uint16) if data.definition is None else data.definition
-        values: Values
-        items, where = (
-            self._items,
-            (runs.numbers, runs.bounds, self._first_items, self._sizes, levels),
-        )
-        if isinstance(items, FixedWidth) and (indices.itemsize * 8, items.bits) == _USUAL_BITS:
-            found = np.empty(len(indices), np.uint64)
-            bad = look_up(indices, *where, items.integers(), found)
-            values = FixedWidth(found.view(np.uint8), items.bits, len(found))
-        else:
-            positions = np.empty(len(indices), np.int64)
-            bad = rebase_indices(indices, *where, positions)
-            values = Indexed(positions, items)
+        items = self._items
+        numbers = np.empty(0, np.uint64)
+        if isinstance(items, FixedWidth) and items.bits == _LOOKED_UP_BITS:
+            numbers = items.integers()
+        where = (runs.numbers, runs.bounds, self._first_items, self._sizes, levels)
+        found = np.empty(len(indices), np.uint64)
+        bad = look_up(indices, *where, numbers, found)
         if bad != DONE:
             raise place.corrupt("a dictionary index is outside the items of its page")
+        if len(numbers) > 0:
+            values: Values = FixedWidth(found.view(np.uint8), _LOOKED_UP_BITS, len(found))
+        else:
+            values = Indexed(found.view(np.int64), items)
         return replace(data, values=values)
 
 

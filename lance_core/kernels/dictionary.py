@@ -1,4 +1,4 @@
-"""Dictionary indices of several pages: as positions among the items of all, or as the items."""
+"""Dictionary indices of several pages: as the items, or as positions among the items of all."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 @kernel
-def rebase_indices(
+def look_up(
     indices: NDArray[np.unsignedinteger],
     pages: NDArray[np.int64],
     bounds: NDArray[np.int64],
     first_items: NDArray[np.int64],
     sizes: NDArray[np.int64],
     definition: NDArray[np.uint16],
-    out: NDArray[np.int64],
+    items: NDArray[np.uint64],
+    out: NDArray[np.uint64],
 ) -> int:
-    """Turn the indices of pages into positions among the items of all pages.
+    """Replace the indices of pages by the items they stand for, or by their positions.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ def rebase_indices(
     definition
         Shape ``(n,)``, or empty where there are no nulls. Under a null, a level that is not 0,
         anything may stand.
+    items
+        The items of all pages one after another; empty = positions among them are wanted.
     out
         Shape ``(n,)``; 0 for nulls.
 
@@ -46,6 +49,7 @@ def rebase_indices(
         ``DONE``, or the first row whose index is outside the items of its page.
     """
     has_nulls = definition.shape[0] > 0
+    has_items = items.shape[0] > 0
     for run in range(pages.shape[0]):
         first, size = first_items[pages[run]], sizes[pages[run]]
         for row in range(bounds[run], bounds[run + 1]):
@@ -55,56 +59,13 @@ def rebase_indices(
             index = np.int64(indices[row])
             if index < 0 or index >= size:
                 return row
-            out[row] = first + index
-    return DONE
-
-
-@kernel
-def look_up(
-    indices: NDArray[np.uint32],
-    pages: NDArray[np.int64],
-    bounds: NDArray[np.int64],
-    first_items: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    definition: NDArray[np.uint16],
-    items: NDArray[np.uint64],
-    out: NDArray[np.uint64],
-) -> int:
-    """Replace the indices of pages by the 64-bit items they stand for.
-
-    Parameters
-    ----------
-    indices, pages, bounds, first_items, sizes, definition
-        As ``rebase_indices`` takes them.
-    items
-        The items of all pages one after another.
-    out
-        Shape ``(n,)``; 0 for nulls.
-
-    Returns
-    -------
-    int
-        ``DONE``, or the first row whose index is outside the items of its page.
-    """
-    has_nulls = definition.shape[0] > 0
-    for run in range(pages.shape[0]):
-        first, size = first_items[pages[run]], sizes[pages[run]]
-        for row in range(bounds[run], bounds[run + 1]):
-            if has_nulls and definition[row] != 0:
-                out[row] = 0
-                continue
-            index = np.int64(indices[row])
-            if index >= size:
-                return row
-            out[row] = items[first + index]
+            out[row] = items[first + index] if has_items else np.uint64(first + index)
     return DONE
 
 
 @warmup
 def _warm() -> None:
     none = np.empty(0, np.int64)
-    levels = np.empty(0, np.uint16)
+    levels, items = np.empty(0, np.uint16), np.empty(0, np.uint64)
     for element in UNSIGNED.values():
-        rebase_indices(np.empty(0, element), none, none, none, none, levels, none)
-    items = np.empty(0, np.uint64)
-    look_up(np.empty(0, np.uint32), none, none, none, none, levels, items, items)
+        look_up(np.empty(0, element), none, none, none, none, levels, items, items)

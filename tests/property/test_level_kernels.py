@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from lance_core.encodings.page_runs import PageRuns
 from lance_core.kernels.bitpacking import DONE
-from lance_core.kernels.dictionary import look_up, rebase_indices
+from lance_core.kernels.dictionary import look_up
 from lance_core.kernels.levels import peel_items, peel_lists
 
 LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=40)
@@ -85,15 +85,16 @@ def test_indices_become_positions_among_all_items(
         for row, ((page, index, _), is_null) in enumerate(zip(rows, nulls, strict=True))
         if not is_null and index >= sizes[page]
     ]
-    out = np.empty(len(rows), np.int64)
+    out = np.empty(len(rows), np.uint64)
     runs = PageRuns.of_rows(np.array([page for page, _, _ in rows], np.int64))
-    found = rebase_indices(
+    found = look_up(
         np.array([index for _, index, _ in rows], kind),
         runs.numbers,
         runs.bounds,
         firsts,
         np.array(sizes, np.int64),
         np.array(nulls if has_nulls else [], np.uint16),
+        np.empty(0, np.uint64),
         out,
     )
     assert found == (bad[0] if bad else DONE)
