@@ -16,7 +16,7 @@ from lance_core.file.file_columns import FileColumns
 from lance_core.file.file_scan import scan_file, scan_schema
 from lance_core.file.metadata import read_metadata
 from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
-from lance_core.io.open import open_store
+from lance_core.io.open import open_parent
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.arrow import part_of
 from lance_core.schema.blobs import described
@@ -87,8 +87,7 @@ class LanceFileReader:
         storage_options
             Configuration of a remote store; None = from the environment.
         """
-        folder, _, name = fspath(path).rpartition("/")
-        store = open_store("." if folder == "" else f"{folder}/", storage_options)
+        store, name = open_parent(fspath(path), storage_options)
         return cls.open(RangeScheduler(store), name)
 
     @property
