@@ -7,6 +7,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 SIZE ?= 200k
 PYTEST_ARGS ?=
+EXAMPLES ?= 20000
 
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
@@ -22,7 +23,7 @@ export PIP_NO_INPUT := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check serve bench format proto openapi lock clean
+.PHONY: help setup demo test check serve bench fuzz format proto openapi lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,10 @@ serve: $(RUNTIME) $(COMMAND) ## serve every dataset below ROOT (default examples
 
 bench: $(DEV) $(COMMAND) ## measure against pylance on one synthetic set; SIZE=200k or 1m
 	$(BIN)/python -m benchmarks.run --size $(SIZE)
+
+fuzz: $(DEV) $(COMMAND) ## read EXAMPLES (default 20000) random and as many damaged files; takes hours
+	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/interop/test_random_files.py
+	$(BIN)/python -m tests.mutation_runs --count $(EXAMPLES)
 
 format: $(DEV) ## format the code and mend what ruff can
 	$(BIN)/ruff format
