@@ -13,6 +13,7 @@ from lance_core.encodings.fsst import Fsst, SymbolTable
 from lance_core.encodings.general import Codec, General
 from lance_core.encodings.packed_struct import PackedStruct
 from lance_core.encodings.rle import Rle
+from lance_core.encodings.values import BOOL_BITS
 from lance_core.encodings.variable import NARROW_BITS, WIDE_BITS, VariableWidth
 from lance_core.encodings.variable_packed_struct import PackedField, VariablePackedStruct
 from lance_core.proto import encodings21_pb2 as pb
@@ -98,6 +99,8 @@ def _rle(message: pb.CompressiveEncoding, place: Place) -> Compression:
 def _split(message: pb.CompressiveEncoding, place: Place) -> Compression:
     bits = flat_bits(message.byte_stream_split.values, place, "byte stream split")
     Flat.of_width(bits, place)
+    if bits == BOOL_BITS:
+        raise place.corrupt("values of 1 bit have no bytes that were split")
     return ByteStreamSplit(bits)
 
 

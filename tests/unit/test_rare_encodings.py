@@ -197,3 +197,10 @@ def test_packed_rows_that_their_children_do_not_fill_are_corrupt(row: bytes) -> 
 def test_the_message_of_packed_rows_describes_them_again() -> None:
     encoding = describe(packed_rows(), PLACE)
     assert describe(encoding.message(), PLACE) == encoding
+
+
+def test_single_bits_cannot_be_split_into_bytes() -> None:
+    bit = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=1))
+    split = pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=bit))
+    with pytest.raises(CorruptFileError, match="1 bit"):
+        describe(split, PLACE)
