@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lance_core.io.store import ObjectStore
 
 _MAX_PAGE_BYTES = 8 << 20
-_MAX_BUFFERED_BYTES = 64 << 20
+_MAX_BUFFERED_BYTES = 256 << 20
 _MIN_PAGE_BYTES = 4 << 10
 _NUM_THREADS = 2
 
