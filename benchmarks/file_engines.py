@@ -49,7 +49,7 @@ class LanceCoreFiles:
     def write(self, path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         """Write a 2.2 file."""
         writer: Any = import_module("lance_core.file").LanceFileWriter
-        with writer.open_path(str(path), schema) as out:
+        with writer.open_path(path, schema) as out:
             for batch in batches:
                 out.write_batch(batch)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from os import fspath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from lance_core.schema.tree import LanceSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from os import PathLike
     from types import TracebackType
     from typing import Self
 
@@ -158,7 +160,7 @@ class LanceFileWriter:
     @classmethod
     def open_path(
         cls,
-        location: str,
+        location: str | PathLike[str],
         schema: pa.Schema | LanceSchema,
         *,
         version: FileVersion = FileVersion.V2_2,
@@ -175,7 +177,7 @@ class LanceFileWriter:
         storage_options
             As ``open_store``.
         """
-        store, name = open_parent(location, storage_options)
+        store, name = open_parent(fspath(location), storage_options)
         return cls(store, name, schema, version=version)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:

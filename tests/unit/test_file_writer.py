@@ -198,7 +198,7 @@ def test_null_structs_need_a_later_version() -> None:
 
 
 def test_a_file_can_be_written_by_its_path_alone(tmp_path: Path) -> None:
-    with LanceFileWriter.open_path(str(tmp_path / "a.lance"), TABLE.schema) as writer:
+    with LanceFileWriter.open_path(tmp_path / "a.lance", TABLE.schema) as writer:
         writer.write_batch(TABLE)
     assert (tmp_path / "a.lance").stat().st_size == writer.finish().size
 
