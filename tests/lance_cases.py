@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance_core.io.store import ObjectStore
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class LanceCase:
     """A table, and how to write it.
 
@@ -26,11 +26,6 @@ class LanceCase:
     table: pa.Table
     version: str
     page_rows: int | None
-
-    def __repr__(self) -> str:
-        kinds = str(self.table.schema).replace("\n", "; ")
-        rows = f"{self.table.num_rows} rows"
-        return f"LanceCase({self.version}, {rows}, page_rows={self.page_rows}, {kinds})"
 
     def batches(self) -> list[pa.RecordBatch]:
         """Return the table in the pieces that are written, slices of one another."""
@@ -43,11 +38,6 @@ class LanceCase:
         if any(_has_struct(field.type) for field in self.table.schema):
             return [unsliced(batch) for batch in batches]
         return batches
-
-    @property
-    def is_misread_by_pylance(self) -> bool:
-        """Whether pylance may fail to read it: a page of nulls only beside one with others."""
-        return any(_has_null_struct_of_list(field) for field in self.table.schema)
 
 
 def write_case(case: LanceCase, store: ObjectStore, path: str) -> WrittenFile:
@@ -82,16 +72,6 @@ def is_list(kind: pa.DataType) -> bool:
 def has_list(kind: pa.DataType) -> bool:
     """Whether the type is a list or has one anywhere in it."""
     return is_list(kind) or any(has_list(child.type) for child in children_of(kind))
-
-
-def _begins_with_list(kind: pa.DataType) -> bool:
-    return _begins_with_list(kind.field(0).type) if pa.types.is_struct(kind) else is_list(kind)
-
-
-def _has_null_struct_of_list(field: pa.Field) -> bool:
-    is_struct = pa.types.is_struct(field.type)
-    found: bool = is_struct and field.nullable and _begins_with_list(field.type)
-    return found or any(_has_null_struct_of_list(child) for child in children_of(field.type))
 
 
 def unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,15 +7,14 @@ What no file of a version can hold is not drawn (pylance 14.0.2 refuses to write
 * all: bits and nulls in packed structs; null or nested structs without children; fixed-size lists
   of text or of lists; dictionaries of decimals, times or fixed-size binary.
 
-Nor is what pylance does wrongly, but for what `LanceCase` tells apart:
+Nor is what pylance does wrongly:
 
 * packed structs of 256 bytes and more, or with vectors that are all null: it refuses or panics;
 * fixed-size lists of structs: it cannot read them beside another column;
 * slices of structs: it panics, see `LanceCase.batches_for_pylance`;
 * FSST in 2.0 of text with 64-bit offsets: it panics;
 * vectors of bits or of many bytes as the structure that a hint asks for: it panics;
-* rows of more than 65,535 levels of lists in one another: it refuses to write them;
-* null structs whose first child is a list: see `LanceCase.is_misread_by_pylance`.
+* rows of more than 65,535 levels of lists in one another: it refuses to write them.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _MANY_ELEMENTS = 3_000
 _PACKED = {"lance-encoding:packed": "true"}
 # tables are large on purpose
 lenient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-_NAMES = ("a", "b", "c", "ü", "x y")
+_NAMES = ("a", "b", "ü")
 
 NUMBERS = (
     *(pa.type_for_alias(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)),

@@ -14,6 +14,8 @@ def assert_same(found: pa.Array, wanted: pa.Array, path: str = "column") -> None
     """
     assert found.type == wanted.type, f"{path}: {found.type} instead of {wanted.type}"
     assert len(found) == len(wanted), f"{path}: {len(found)} values instead of {len(wanted)}"
+    if pa.types.is_null(found.type):  # Arrow's own comparison is wrong for those of null structs
+        return
     if pa.types.is_dictionary(found.type):
         found, wanted = found.dictionary_decode(), wanted.dictionary_decode()
     if isinstance(found, pa.ExtensionArray):
