@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from lance_core.errors import UnknownColumnError
 from lance_core.schema.path import split_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lance_core.ids import FieldId
     from lance_core.schema.field import LanceField
@@ -50,13 +50,16 @@ class LanceSchema:
     def stored_field(self, path: str) -> tuple[LanceField, tuple[str, ...]]:
         """Return what has to be read to get the field that ``path`` names, and the way from there.
 
-        The way is empty unless the field lies in a packed struct, whose children share one column;
-        errors as `field`.
+        The way is empty unless the field lies in a packed struct, whose children share one column.
+        A part of list items comes as the list of only that part: ``tags.item.x`` as
+        ``list<struct<x>>``. Errors as `field`.
         """
         found = self._walk_to(path)
         for depth, each in enumerate(found):
             if each.is_packed:
                 return each, tuple(below.name for below in found[depth + 1 :])
+            if each.logical_type != "struct" and depth < len(found) - 1:
+                return _only(found[depth:]), ()
         return found[-1], ()
 
     def _walk_to(self, path: str) -> list[LanceField]:
@@ -89,3 +92,11 @@ class LanceSchema:
             if each.id == field_id:
                 return each
         raise UnknownColumnError(f"field id {field_id}", self.names, where="the schema")
+
+
+def _only(way: Sequence[LanceField]) -> LanceField:
+    """Return the first field of a way with nothing below it but the way; maps stay whole."""
+    head, below = way[0], way[1:]
+    if len(below) == 0 or head.logical_type == "map":
+        return head
+    return replace(head, children=(_only(below),))

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import UnsupportedFeatureError
 from lance_core.file import LanceFileReader
 
 if TYPE_CHECKING:
@@ -62,12 +61,26 @@ def test_a_vector_inside_a_struct_with_nulls_is_searched(root: Path):
     assert ours["id"].to_pylist() == theirs["id"].to_pylist()
 
 
-def test_a_part_of_a_list_is_refused_by_name(tmp_path: Path):
-    table = pa.table({"l": pa.array([[1, 2], None, []])})
-    lance.write_dataset(table, str(tmp_path / "t.lance"))
+def test_a_part_of_list_items_comes_as_lists_of_only_that_part(tmp_path: Path) -> None:
+    rows = [[{"x": 1, "y": "a"}, {"x": 2, "y": "b"}], None, []]
+    path = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"s": [{"l": row} for row in rows]}), path)
+    dataset = lance_core.open_dataset(path)
+    found = dataset.scan(["s.l.item.x", "s.l.item"]).read_all().to_pydict()
+    assert found == {"s.l.item.x": [[{"x": 1}, {"x": 2}], None, []], "s.l.item": rows}
+    (file,) = (tmp_path / "t.lance" / "data").iterdir()
+    reader = LanceFileReader.open_path(file)
+    part, whole = (reader.target(name) for name in ("s.l.item.x", "s.l"))
+    assert len(part.columns) == 1 < len(whole.columns)
+    assert reader.take([part], np.array([2, 0]))[0].to_pylist() == [[], [{"x": 1}, {"x": 2}]]
+
+
+def test_a_part_of_a_map_comes_as_the_map(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    table = pa.table({"m": pa.array([[("a", 1)], None], kind)})
+    lance.write_dataset(table, str(tmp_path / "t.lance"), data_storage_version="2.2")
     dataset = lance_core.open_dataset(str(tmp_path / "t.lance"))
-    with pytest.raises(UnsupportedFeatureError, match=r"'item'.*part of a list"):
-        dataset.scan(["l.item"]).read_all()
+    assert dataset.scan(["m.entries.value"]).read_all().column(0).type == kind
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
