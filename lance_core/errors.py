@@ -18,6 +18,7 @@
         ObjectExistsError            put-if-absent found an object
         StoreThrottledError
         StoreUnavailableError
+      CommitConflictError            with which version, and whether reading anew can help
       DeadlineExceededError          where the work stopped
       CancelledByClientError         nobody waits for the answer any more
       MemoryBudgetError              asked for, budget, in use
@@ -139,6 +140,26 @@ class StoreThrottledError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The store cannot be reached or answers with a passing fault."""
+
+
+class CommitConflictError(LanceError):
+    """Another writer committed something that this commit cannot be put on top of.
+
+    Parameters
+    ----------
+    reason
+        What the two have in common.
+    version
+        The version that the other writer committed.
+    is_retryable
+        Whether the same work, done anew on that version, may be committed.
+    """
+
+    def __init__(self, reason: str, *, version: int, is_retryable: bool) -> None:
+        self.version = version
+        self.is_retryable = is_retryable
+        advice = "read the dataset anew and repeat the operation" if is_retryable else "give it up"
+        super().__init__(f"conflict with version {version}: {reason}; {advice}")
 
 
 class DeadlineExceededError(LanceError):

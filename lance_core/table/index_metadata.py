@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from lance_core.proto import table_pb2
 
+REUSE_INDEX_NAME = "__lance_frag_reuse"
+"""Name of the entry that says where compactions moved rows."""
+
 _SYSTEM_PREFIX = "__lance_"
 _UUID_BYTES = 16
 
