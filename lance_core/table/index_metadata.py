@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REUSE_INDEX_NAME = "__lance_frag_reuse"
 """Name of the entry that says where compactions moved rows."""
 
-_SYSTEM_PREFIX = "__lance_"
+SYSTEM_PREFIX = "__lance_"
 _UUID_BYTES = 16
 
 
@@ -73,7 +73,7 @@ class IndexMetadata:
     @property
     def is_system(self) -> bool:
         """Whether the entry serves the table itself (fragment reuse, WAL) and answers no query."""
-        return self.name.startswith(_SYSTEM_PREFIX)
+        return self.name.startswith(SYSTEM_PREFIX)
 
 
 def index_from_proto(message: table_pb2.IndexMetadata, path: str) -> IndexMetadata:

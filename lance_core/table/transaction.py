@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import uuid
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from lance_core.proto import file_pb2, table_pb2, transaction_pb2
 
 _FOLDER = "_transactions"
-
-_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
-_NO_BYTES: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +32,8 @@ class Overwrite:
 
     fragments: tuple[table_pb2.DataFragment, ...]
     fields: tuple[file_pb2.Field, ...]
-    schema_metadata: Mapping[str, bytes] = _NO_BYTES
-    config_upserts: Mapping[str, str] = _NO_TEXTS
+    schema_metadata: Mapping[str, bytes] = field(default_factory=dict)
+    config_upserts: Mapping[str, str] = field(default_factory=dict)
     base_paths: tuple[table_pb2.BasePath, ...] = ()
 
 
@@ -124,7 +120,7 @@ class Merge:
 
     fragments: tuple[table_pb2.DataFragment, ...]
     fields: tuple[file_pb2.Field, ...]
-    schema_metadata: Mapping[str, bytes] = _NO_BYTES
+    schema_metadata: Mapping[str, bytes] = field(default_factory=dict)
     preserves_nullability: bool = False
 
 
@@ -244,7 +240,7 @@ class Transaction:
     read_version: int
     operation: Operation
     uuid: str = field(default_factory=_new_uuid)
-    properties: Mapping[str, str] = _NO_TEXTS
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
