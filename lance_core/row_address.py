@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 OFFSET_BITS = 32
 """Bits of an address below the fragment id."""
 
+ROW_ADDRESS_TOMBSTONE = 0xFFFF_FFFF_FFFF_FFFF
+"""The address of no row: the fragment id in it is given to no fragment."""
+
 
 def pack_row_addresses(
     fragment_ids: NDArray[np.uint32], row_offsets: NDArray[np.uint32]
