@@ -22,7 +22,7 @@ from lance_core.table.snapshot import Snapshot, VersionInfo, list_versions, open
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ def open_dataset(
     *,
     session: Session | None = None,
     storage_options: Mapping[str, str] | None = None,
+    check_base: Callable[[str], None] | None = None,
 ) -> Dataset:
     """Open a dataset; reads its manifest and nothing else.
 
@@ -49,6 +50,9 @@ def open_dataset(
         Cache to share with other datasets; None = a new one.
     storage_options
         Configuration of the object store; None = from the environment.
+    check_base
+        Called with each place outside ``uri`` that holds files of the dataset, as those of shallow
+        clones and branches do, before it is read; raises if it must not be. None = all may be.
 
     Raises
     ------
@@ -61,7 +65,8 @@ def open_dataset(
     """
     session = Session() if session is None else session
     scheduler = session.scheduler(_as_uri(uri), storage_options)
-    return Dataset(session, open_snapshot(scheduler, version))
+    open_base = session.base_opener(storage_options, check_base)
+    return Dataset(session, open_snapshot(scheduler, version, open_base))
 
 
 class Dataset:
@@ -107,7 +112,8 @@ class Dataset:
 
     def checkout(self, version: int | None = None) -> Dataset:
         """Open another version of the same dataset; None = the latest."""
-        return Dataset(self.session, open_snapshot(self.snapshot.scheduler, version))
+        snapshot = self.snapshot
+        return Dataset(self.session, open_snapshot(snapshot.scheduler, version, snapshot.open_base))
 
     def search(
         self,

@@ -28,6 +28,7 @@ from service.api.routes import later, listings, operations, plans, queries, tabl
 from service.api.search_threads import Lane
 from service.api.services import Services
 from service.catalog.catalog import Catalog
+from service.catalog.confinement import Confinement
 from service.settings import load_settings
 from service.start_up import load_kernels_for_good
 from service.telemetry.json_logging import configure_logging
@@ -134,7 +135,10 @@ def _make_services(settings: Settings, open_dataset: OpenDataset) -> Services:
 def _opener(settings: Settings) -> OpenDataset:
     session = lance_core.Session(settings.cache_bytes, settings.max_concurrency)
     return partial(
-        lance_core.open_dataset, session=session, storage_options=settings.storage_options
+        lance_core.open_dataset,
+        session=session,
+        storage_options=settings.storage_options,
+        check_base=Confinement(settings.root, settings.allowed_roots).check_base,
     )
 
 

@@ -79,8 +79,6 @@ def _obstacle(segment: IndexMetadata, indices: Iterable[IndexMetadata]) -> str |
         return f"it is built on {len(segment.field_ids)} columns, a vector index on one"
     if segment.fragment_bitmap is None:
         return "which fragments it covers is not recorded"
-    if segment.base_id is not None:
-        return f"its files lie below base path {segment.base_id}"
     if any(index.name == _REUSE_INDEX for index in indices):
         # Its row addresses may be those of fragments that compaction has rewritten since.
         return "the table has a fragment reuse index, which is not supported"

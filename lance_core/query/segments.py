@@ -81,10 +81,10 @@ def _unusable(metadata: IndexMetadata, reason: str) -> SegmentDescription:
 
 
 def _open(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> VectorSegment:
-    scheduler = snapshot.scheduler
+    folder = snapshot.index_place(metadata)
     return session.cache.get_or_load(
-        ("vector segment", scheduler.store.uri, metadata.uuid),
-        lambda: VectorSegment.open(scheduler, metadata.uuid, metadata.files),
+        ("vector segment", *folder.key, metadata.uuid),
+        lambda: VectorSegment.open(folder, metadata.uuid, metadata.files),
     )
 
 
@@ -100,14 +100,15 @@ class BoundSearch:
     ) -> None:
         fragment_ids = [FragmentId(each) for each in description.coverage]
         rows = searchable_rows(session.files, snapshot, fragment_ids)
+        scheduler = segment.folder.scheduler
         self.num_live = rows.num_rows
         self.words = rows.words
         self.partitions = BoundSegment(
             segment,
-            snapshot.scheduler,
+            scheduler,
             session.cache,
             rows.space,
-            snapshot.scheduler.store.uri,
+            scheduler.store.uri,
         )
 
 

@@ -11,10 +11,11 @@ from lance_core.io.scheduler import RangeScheduler
 from lance_core.table.files import TableFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lance_core.cache.byte_cache import CacheStats
     from lance_core.io.store import ObjectStore
+    from lance_core.table.base_paths import OpenBase
 
 DEFAULT_CACHE_BYTES = 2 << 30
 DEFAULT_CONCURRENCY = 16
@@ -51,6 +52,33 @@ class Session:
     ) -> RangeScheduler:
         """Return the means to read below ``uri``."""
         return self.scheduler_for(open_store(uri, storage_options))
+
+    def base_opener(
+        self,
+        storage_options: Mapping[str, str] | None = None,
+        check_base: Callable[[str], None] | None = None,
+    ) -> OpenBase:
+        """Return what opens the base paths of a dataset, each once.
+
+        Parameters
+        ----------
+        storage_options
+            Configuration of remote stores, as for the dataset itself.
+        check_base
+            Called with a base path before it is opened; raises if it must not be read. None = all
+            may be.
+        """
+        opened: dict[str, RangeScheduler] = {}
+
+        def open_base(path: str) -> RangeScheduler:
+            found = opened.get(path)
+            if found is None:
+                if check_base is not None:
+                    check_base(path)
+                found = opened.setdefault(path, self.scheduler(path, storage_options))
+            return found
+
+        return open_base
 
     def scheduler_for(self, store: ObjectStore) -> RangeScheduler:
         """Return the means to read from a store that the caller made."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.schema.field import LanceField
+    from lance_core.table.base_paths import Place
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
@@ -51,7 +52,7 @@ class VectorRuns:
         Shape ``(physical rows,)``; None = every row has a vector. Rows without one hold zeros.
     owners
         What keeps the memory alive. For a mapped file the mapping as the store handed it out.
-    mapped_path
+    mapped_file
         The file that is mapped; None for decoded vectors.
     nbytes
         Memory held beside mapped files.
@@ -62,7 +63,7 @@ class VectorRuns:
     num_rows: NDArray[np.int64]
     is_valid: NDArray[np.bool_] | None
     owners: tuple[object, ...]
-    mapped_path: str | None
+    mapped_file: Place | None
     nbytes: int
 
 
@@ -117,7 +118,7 @@ class VectorColumn:
         """Return the vectors of a fragment, mapping or reading them on first use."""
         fragment = self._fragments[fragment_id]
         runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
-        if runs.mapped_path is not None and not self._is_current(runs):
+        if runs.mapped_file is not None and not self._is_current(runs):
             # The file was replaced: what is mapped now is not what was mapped then.
             self._cache.discard([self._key(fragment)])
             runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
@@ -164,16 +165,17 @@ class VectorColumn:
         return mapped
 
     def _is_current(self, runs: VectorRuns) -> bool:
-        path = runs.mapped_path
-        return path is not None and self._snapshot.scheduler.store.map(path) is runs.owners[0]
+        place = runs.mapped_file
+        return place is not None and place.scheduler.store.map(place.path) is runs.owners[0]
 
     def _key(self, fragment: Fragment) -> Hashable:
         """Name the column in its file, which many versions share."""
         field_id = self.field.id
-        store = self._snapshot.scheduler.store.uri
         for data_file in fragment.data_files:
             if field_id in data_file.columns:
-                return ("vectors", store, data_file.location, data_file.columns[field_id])
+                place = self._snapshot.data_place(data_file)
+                return ("vectors", *place.key, data_file.columns[field_id])
+        store = self._snapshot.scheduler.store.uri
         return ("vectors", store, fragment.physical_rows, self.dimension)
 
     def _load(self, fragment: Fragment) -> VectorRuns:
@@ -185,11 +187,11 @@ class VectorColumn:
         stored = self._files.columns(self._snapshot, fragment, [self.field])
         if not stored or not self._is_float32:
             return None
-        reader = stored[0].reader
+        reader, place = stored[0].reader, stored[0].place
         rows = map_rows(
             reader,
             stored[0].targets[0].columns[self.field.id],
-            self._snapshot.scheduler.store,
+            place.scheduler.store,
             row_bytes=self.row_bytes,
             alignment=_FLOAT32_BYTES,
         )
@@ -203,7 +205,7 @@ class VectorColumn:
             num_rows=num_rows,
             is_valid=None,
             owners=(rows.mapping,),
-            mapped_path=reader.path,
+            mapped_file=place,
             nbytes=3 * num_rows.nbytes,
         )
 
@@ -215,7 +217,7 @@ class VectorColumn:
             num_rows=np.array([len(vectors)], np.int64),
             is_valid=is_valid,
             owners=(vectors,),
-            mapped_path=None,
+            mapped_file=None,
             nbytes=vectors.nbytes + (0 if is_valid is None else is_valid.nbytes),
         )
 

@@ -8,15 +8,17 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_core.errors import CorruptFileError, ObjectNotFoundError
+from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.row_set import bitmap_from_bytes
+from lance_core.table.base_paths import Place
 from lance_core.table.fragment import DeletionFileType
+from lance_core.table.naming import DELETIONS_FOLDER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.io.scheduler import RangeScheduler
-    from lance_core.table.fragment import Fragment
+    from lance_core.table.fragment import DeletionFile, Fragment
 
 _TAIL_BYTES = 64 << 10
 
@@ -42,7 +44,7 @@ def read_deleted_offsets(scheduler: RangeScheduler, fragment: Fragment) -> BitMa
         The file is missing, cannot be decoded, names rows the fragment has not, or holds another
         number of rows than the manifest says.
     UnsupportedFeatureError
-        The file belongs to another base path.
+        The file lies below a base path; `deleted_offsets_at` reads it there.
 
     Notes
     -----
@@ -52,8 +54,19 @@ def read_deleted_offsets(scheduler: RangeScheduler, fragment: Fragment) -> BitMa
     deletion_file = fragment.deletion_file
     if deletion_file is None:
         return BitMap()
-    path = deletion_file.location(fragment.id)
-    data = _read_whole(scheduler, path)
+    if deletion_file.base_id is not None:
+        raise UnsupportedFeatureError(
+            f"the deletion file of fragment {fragment.id} lies below base path"
+            f" {deletion_file.base_id}"
+        )
+    path = f"{DELETIONS_FOLDER}/{deletion_file.file_name(fragment.id)}"
+    return deleted_offsets_at(Place(scheduler, path), fragment, deletion_file)
+
+
+def deleted_offsets_at(place: Place, fragment: Fragment, deletion_file: DeletionFile) -> BitMap:
+    """Read the deletion file at ``place``; otherwise like `read_deleted_offsets`."""
+    path = place.path
+    data = _read_whole(place.scheduler, path)
     if deletion_file.file_type is DeletionFileType.BITMAP:
         deleted = bitmap_from_bytes(data, path)
     else:

@@ -10,7 +10,8 @@ from pyroaring import BitMap
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnTarget
 from lance_core.file.reader import LanceFileReader
-from lance_core.table.deletion import read_deleted_offsets
+from lance_core.table.deletion import deleted_offsets_at
+from lance_core.table.naming import DATA_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -18,17 +19,19 @@ if TYPE_CHECKING:
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.ids import ColumnIndex, FieldId
     from lance_core.schema.field import LanceField
-    from lance_core.table.fragment import DataFile, Fragment
+    from lance_core.table.base_paths import Place
+    from lance_core.table.fragment import DataFile, DeletionFile, Fragment
     from lance_core.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumns:
-    """Columns of a fragment that lie in one data file.
+    """Columns of a fragment that lie in one data file, which lies at ``place``.
 
     ``positions[i]`` says which of the fields asked for ``targets[i]`` is.
     """
 
+    place: Place
     reader: LanceFileReader
     targets: tuple[ColumnTarget, ...]
     positions: tuple[int, ...]
@@ -78,12 +81,12 @@ class TableFiles:
         CorruptFileError
             The file is missing or contradicts the format.
         UnsupportedFeatureError
-            It is a legacy 0.1 file, or lies below another base path.
+            It is a legacy 0.1 file, or lies below a base path that may not be read.
         """
         _refuse_legacy(data_file)
-        path = data_file.location
-        key = ("data file", snapshot.scheduler.store.uri, path, data_file.size)
-        return self._cache.get_or_load(key, lambda: _open(snapshot, data_file, path))
+        place = snapshot.data_place(data_file)
+        key = ("data file", *place.key, data_file.size)
+        return self._cache.get_or_load(key, lambda: _open(place, data_file))
 
     def deleted(self, snapshot: Snapshot, fragment: Fragment) -> BitMap:
         """Return the deleted offsets of a fragment; shared, so do not change the bitmap.
@@ -96,9 +99,11 @@ class TableFiles:
         deletion_file = fragment.deletion_file
         if deletion_file is None:
             return BitMap()
-        path = deletion_file.location(fragment.id)
-        key: Hashable = ("deletion file", snapshot.scheduler.store.uri, path)
-        return self._cache.get_or_load(key, lambda: _load_deleted(snapshot, fragment)).offsets
+        place = snapshot.deletion_place(fragment.id, deletion_file)
+        key: Hashable = ("deletion file", *place.key)
+        return self._cache.get_or_load(
+            key, lambda: _load_deleted(place, fragment, deletion_file)
+        ).offsets
 
     def num_live_rows(self, snapshot: Snapshot, fragment: Fragment) -> int:
         """Return how many rows of a fragment a scan returns, from the manifest if it says so."""
@@ -132,7 +137,7 @@ class TableFiles:
         CorruptFileError
             A file is missing, or has another number of rows than the fragment.
         UnsupportedFeatureError
-            A file is a legacy 0.1 file, or lies below another base path.
+            A file is a legacy 0.1 file, or lies below a base path that may not be read.
         """
         return self.open_columns(snapshot, fragment, place_columns(fragment, fields))
 
@@ -142,9 +147,10 @@ class TableFiles:
         """Open the files of columns that `place_columns` has found; errors as ``columns``."""
         found: list[StoredColumns] = []
         for each in placed:
+            place = snapshot.data_place(each.data_file)
             reader = self.reader(snapshot, each.data_file)
             _check_num_rows(reader, fragment)
-            found.append(StoredColumns(reader, each.targets, each.positions))
+            found.append(StoredColumns(place, reader, each.targets, each.positions))
         return found
 
 
@@ -161,7 +167,7 @@ def place_columns(fragment: Fragment, fields: Sequence[LanceField]) -> tuple[Pla
 def _refuse_legacy(data_file: DataFile) -> None:
     if data_file.is_legacy:
         raise UnsupportedFeatureError(
-            f"{data_file.location} is a legacy 0.1 file; write the table anew with "
+            f"{DATA_FOLDER}/{data_file.path} is a legacy 0.1 file; write the table anew with "
             'data_storage_version="2.2"'
         )
 
@@ -192,11 +198,11 @@ def _held_part(field: LanceField, columns: Mapping[FieldId, ColumnIndex]) -> Lan
     return field if is_whole else replace(field, children=children)
 
 
-def _open(snapshot: Snapshot, data_file: DataFile, path: str) -> LanceFileReader:
+def _open(place: Place, data_file: DataFile) -> LanceFileReader:
     try:
-        return LanceFileReader.open(snapshot.scheduler, path, data_file.size)
+        return LanceFileReader.open(place.scheduler, place.path, data_file.size)
     except ObjectNotFoundError as error:
-        raise CorruptFileError(path, "named by the manifest but missing") from error
+        raise CorruptFileError(place.path, "named by the manifest but missing") from error
 
 
 def _check_num_rows(reader: LanceFileReader, fragment: Fragment) -> None:
@@ -207,6 +213,6 @@ def _check_num_rows(reader: LanceFileReader, fragment: Fragment) -> None:
         )
 
 
-def _load_deleted(snapshot: Snapshot, fragment: Fragment) -> _DeletedOffsets:
-    offsets = read_deleted_offsets(snapshot.scheduler, fragment)
+def _load_deleted(place: Place, fragment: Fragment, deletion_file: DeletionFile) -> _DeletedOffsets:
+    offsets = deleted_offsets_at(place, fragment, deletion_file)
     return _DeletedOffsets(offsets, len(offsets.serialize()))

@@ -42,6 +42,7 @@ SUPPORTED_READ = int(
     Feature.DELETION_FILES
     | Feature.V2_FILES
     | Feature.TABLE_CONFIG
+    | Feature.BASE_PATHS
     | Feature.NO_TRANSACTION_FILES
     | Feature.COVERED_INDEX_METADATA
     | Feature.MIXED_FILE_VERSIONS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.ids import ColumnIndex, FieldId, FragmentId
-from lance_core.table.naming import data_file_path, deletion_file_path
+from lance_core.table.naming import deletion_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ _LARGEST_ROW_COUNT = 1 << 32
 class DataFile:
     """One Lance file of a fragment; it holds some columns of all its rows.
 
-    ``size`` is None where the writer did not record it; ``base_id`` names another dataset's root.
+    ``size`` is None where the writer did not record it; ``base_id`` names a base path.
     """
 
     path: str
@@ -34,15 +34,6 @@ class DataFile:
     minor_version: int
     size: int | None
     base_id: int | None
-
-    @cached_property
-    def location(self) -> str:
-        """Path relative to the root of the dataset."""
-        if self.base_id is not None:
-            raise UnsupportedFeatureError(
-                f"data file {self.path} lies below base path {self.base_id}"
-            )
-        return data_file_path(self.path)
 
     @property
     def is_legacy(self) -> bool:
@@ -83,13 +74,10 @@ class DeletionFile:
     num_deleted_rows: int
     base_id: int | None
 
-    def location(self, fragment_id: FragmentId) -> str:
-        """Path relative to the root of the dataset."""
-        if self.base_id is not None:
-            raise UnsupportedFeatureError(
-                f"deletion file of fragment {fragment_id} lies below base path {self.base_id}"
-            )
-        return deletion_file_path(fragment_id, self.read_version, self.id, self.file_type.value)
+    def file_name(self, fragment_id: FragmentId) -> str:
+        """Name of the file in its folder."""
+        suffix = self.file_type.value
+        return deletion_file_name(fragment_id, self.read_version, self.id, suffix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from google.protobuf.message import DecodeError, Message
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.schema.from_proto import schema_from_messages
-from lance_core.table.flags import FeatureFlags, check_readable
+from lance_core.table.base_paths import base_paths_of
+from lance_core.table.flags import Feature, FeatureFlags, check_readable
 from lance_core.table.fragment import Fragment, fragment_from_proto
 from lance_core.table.index_metadata import IndexMetadata, index_from_proto
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.io.store import ObjectMeta
     from lance_core.schema.tree import LanceSchema
+    from lance_core.table.base_paths import BasePath
 
 M = TypeVar("M", bound=Message)
 
@@ -58,6 +60,16 @@ class Manifest:
     def flags(self) -> FeatureFlags:
         """Feature flag words."""
         return FeatureFlags(self.message.reader_feature_flags, self.message.writer_feature_flags)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows have ids that stay when they move."""
+        return self.message.reader_feature_flags & Feature.STABLE_ROW_IDS != 0
+
+    @cached_property
+    def base_paths(self) -> Mapping[int, BasePath]:
+        """Other places that hold files of this version, by id."""
+        return base_paths_of(self.message, self.path)
 
     @property
     def config(self) -> Mapping[str, str]:

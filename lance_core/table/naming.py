@@ -103,7 +103,12 @@ def deletion_file_path(fragment_id: int, read_version: int, file_id: int, suffix
     >>> deletion_file_path(3, 7, 42, "arrow")
     '_deletions/3-7-42.arrow'
     """
-    return f"{DELETIONS_FOLDER}/{fragment_id}-{read_version}-{file_id}.{suffix}"
+    return f"{DELETIONS_FOLDER}/{deletion_file_name(fragment_id, read_version, file_id, suffix)}"
+
+
+def deletion_file_name(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
+    """Return the name of a deletion file in its folder."""
+    return f"{fragment_id}-{read_version}-{file_id}.{suffix}"
 
 
 def _interpret(stem: str, number: int) -> ManifestName:

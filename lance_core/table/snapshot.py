@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
 from lance_core.io.waiting import for_each
+from lance_core.table.base_paths import Place, check_absolute, refuse_base
 from lance_core.table.manifest import Manifest, check_supported, read_manifest
-from lance_core.table.naming import is_detached
+from lance_core.table.naming import DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER, is_detached
 from lance_core.table.versions import ManifestLocation, find_manifest, list_manifests
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.io.store import ObjectMeta
     from lance_core.schema.tree import LanceSchema
-    from lance_core.table.fragment import Fragment
+    from lance_core.table.base_paths import OpenBase
+    from lance_core.table.fragment import DataFile, DeletionFile, Fragment
     from lance_core.table.index_metadata import IndexMetadata
 
 
@@ -30,12 +32,13 @@ class Snapshot:
 
     ``incarnation`` identifies these very bytes in cache keys: store, version, and the e-tag of the
     manifest (size and time where the store has none), so that a dataset deleted and made anew at
-    the same place is another one.
+    the same place is another one. ``open_base`` gives the means to read other datasets' files.
     """
 
     scheduler: RangeScheduler
     incarnation: str
     manifest: Manifest
+    open_base: OpenBase = refuse_base
 
     @property
     def version(self) -> int:
@@ -62,6 +65,41 @@ class Snapshot:
         """Index segments, system entries included."""
         return self.manifest.indices
 
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows have ids that stay when they move; else their addresses are their ids."""
+        return self.manifest.has_stable_row_ids
+
+    def data_place(self, data_file: DataFile) -> Place:
+        """Return where a data file lies; errors as `deletion_place`."""
+        return self._folder(data_file.base_id, DATA_FOLDER).below(data_file.path)
+
+    def deletion_place(self, fragment_id: FragmentId, deletion_file: DeletionFile) -> Place:
+        """Return where the deletion file of a fragment lies.
+
+        Raises
+        ------
+        CorruptFileError
+            The manifest has no such base path.
+        UnsupportedFeatureError
+            The base path may not or cannot be read.
+        """
+        folder = self._folder(deletion_file.base_id, DELETIONS_FOLDER)
+        return folder.below(deletion_file.file_name(fragment_id))
+
+    def index_place(self, segment: IndexMetadata) -> Place:
+        """Return the folder of a segment's files; errors as `deletion_place`."""
+        return self._folder(segment.base_id, f"{INDICES_FOLDER}/{segment.uuid}")
+
+    def _folder(self, base_id: int | None, folder: str) -> Place:
+        if base_id is None:
+            return Place(self.scheduler, folder)
+        base = self.manifest.base_paths.get(base_id)
+        if base is None:
+            raise CorruptFileError(self.manifest.path, f"there is no base path {base_id}")
+        check_absolute(base, self.manifest.path)
+        return Place(self.open_base(base.path), folder if base.is_dataset_root else "")
+
 
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
@@ -74,7 +112,9 @@ class VersionInfo:
     e_tag: str | None
 
 
-def open_snapshot(scheduler: RangeScheduler, version: int | None = None) -> Snapshot:
+def open_snapshot(
+    scheduler: RangeScheduler, version: int | None = None, open_base: OpenBase = refuse_base
+) -> Snapshot:
     """Open a version of the dataset at the root of the scheduler's store.
 
     Reads the manifest and nothing else: one listing, then one request of at most 64 KiB (up to
@@ -86,6 +126,8 @@ def open_snapshot(scheduler: RangeScheduler, version: int | None = None) -> Snap
         Reads from the root of the dataset.
     version
         Version number, which may be a detached one; None = the latest.
+    open_base
+        Gives the means to read files of other datasets, when one is needed.
 
     Raises
     ------
@@ -108,7 +150,8 @@ def open_snapshot(scheduler: RangeScheduler, version: int | None = None) -> Snap
             location.meta.path, f"states version {manifest.version}, its name {location.version}"
         )
     check_supported(manifest)
-    return Snapshot(scheduler, _incarnation(scheduler.store.uri, location), manifest)
+    incarnation = _incarnation(scheduler.store.uri, location)
+    return Snapshot(scheduler, incarnation, manifest, open_base)
 
 
 def list_versions(scheduler: RangeScheduler) -> list[VersionInfo]:

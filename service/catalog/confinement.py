@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FILE_SCHEME = "file://"
+_ESCAPING = frozenset("%?#\\")
 
 
 def absolute_root(root: str) -> str:
@@ -33,6 +34,9 @@ class Confinement:
     def __init__(self, root: str, allowed_roots: Sequence[str]) -> None:
         places = [local_path(uri) for uri in (root, *allowed_roots)]
         self._roots = [os.path.realpath(place) for place in places if place is not None]
+        self._remote = [
+            f"{uri.rstrip('/')}/" for uri in (root, *allowed_roots) if local_path(uri) is None
+        ]
 
     def check(self, uri: str) -> None:
         """Raise ``PermissionDeniedError`` when a local place leads out of the roots."""
@@ -40,6 +44,27 @@ class Confinement:
             raise PermissionDeniedError(
                 "the name leads outside the served roots (through a symbolic link)"
             )
+
+    def check_base(self, uri: str) -> None:
+        """Raise ``PermissionDeniedError`` when a place that a manifest names is not served.
+
+        A manifest can name any place, remote ones too, so these must be below a remote root.
+        """
+        if not self._admits_base(uri):
+            raise PermissionDeniedError(
+                f'the table has files below "{uri}", which is outside the served roots: add it to'
+                " allowed_roots"
+            )
+
+    def _admits_base(self, uri: str) -> bool:
+        if "://" not in uri:
+            return self.admits(uri)
+        # stores read escapes, dots and hosts in their own ways, and no writer puts them here
+        if not _ESCAPING.isdisjoint(uri) or not {".", ".."}.isdisjoint(uri.split("/")):
+            return False
+        if uri.startswith(_FILE_SCHEME):
+            return uri.startswith(f"{_FILE_SCHEME}/") and self.admits(uri)
+        return any(f"{uri}/".startswith(root) for root in self._remote)
 
     def admits(self, uri: str) -> bool:
         """Say whether a place lies inside the roots; remote stores have nothing that leads out."""

@@ -165,13 +165,6 @@ def test_a_table_with_stable_row_ids_is_refused_by_name(tmp_path: Path) -> None:
         opened(tmp_path / "t.lance")
 
 
-def test_a_shallow_clone_is_refused_by_name(tmp_path: Path) -> None:
-    dataset = lance.write_dataset(table(3), tmp_path / "t.lance")
-    dataset.shallow_clone(str(tmp_path / "clone.lance"), 1)
-    with pytest.raises(UnsupportedFeatureError, match="base paths"):
-        opened(tmp_path / "clone.lance")
-
-
 def test_an_empty_table_has_a_schema_and_no_fragments(tmp_path: Path) -> None:
     lance.write_dataset(table(0), tmp_path / "t.lance")
     snapshot = opened(tmp_path / "t.lance")

@@ -22,6 +22,7 @@ from lance_core.io.metering import metered
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.kernels.topk import TopRows
 from lance_core.schema.field import LanceField
+from lance_core.table.base_paths import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,7 @@ def make_segment(reader: FakeReader, *, is_transposed: bool = True) -> VectorSeg
     codebook[:, 0, :] = np.arange(256)
     return VectorSegment(
         uuid="x",
+        folder=Place(RangeScheduler(MemoryStore()), "_indices/x"),
         kind="IVF_PQ",
         metric=Metric.L2,
         centroids=np.zeros((len(LENGTHS), 2), np.float32),

@@ -53,10 +53,6 @@ def test_unknown_coverage_cannot_be_used() -> None:
     assert "not recorded" in reason(replace(SEGMENT, fragment_bitmap=None))
 
 
-def test_a_segment_below_another_base_path_cannot_be_used() -> None:
-    assert "base path 3" in reason(replace(SEGMENT, base_id=3))
-
-
 def test_a_vector_index_on_two_columns_is_skipped() -> None:
     assert "2 columns" in reason(replace(SEGMENT, field_ids=(FieldId(1), FieldId(2))))
 

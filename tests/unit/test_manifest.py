@@ -55,7 +55,7 @@ def test_schema_and_fragments_come_from_the_message() -> None:
     assert manifest.schema.names == ("id",)
     (fragment,) = manifest.fragments
     assert (fragment.id, fragment.physical_rows, fragment.num_live_rows) == (0, 10, 10)
-    assert fragment.data_files[0].location == "data/f0.lance"
+    assert fragment.data_files[0].path == "f0.lance"
     assert fragment.data_files[0].columns == {0: 0}
 
 
@@ -192,25 +192,8 @@ def test_a_deletion_file_is_named_by_fragment_read_version_and_id() -> None:
     (fragment,) = read_message(message).fragments
     assert fragment.deletion_file is not None
     assert fragment.deletion_file.file_type is DeletionFileType.BITMAP
-    assert fragment.deletion_file.location(fragment.id) == f"_deletions/0-3-{2**64 - 1}.bin"
+    assert fragment.deletion_file.file_name(fragment.id) == f"0-3-{2**64 - 1}.bin"
     assert fragment.num_live_rows == 6
-
-
-def test_a_data_file_below_another_base_path_is_refused_when_it_is_needed() -> None:
-    message = manifest_message()
-    message.fragments[0].files[0].base_id = 0
-    (fragment,) = read_message(message).fragments
-    with pytest.raises(UnsupportedFeatureError, match=r"f0\.lance lies below base path 0"):
-        _ = fragment.data_files[0].location
-
-
-def test_a_deletion_file_below_another_base_path_is_refused_when_it_is_needed() -> None:
-    message = manifest_message()
-    message.fragments[0].deletion_file.base_id = 0
-    (fragment,) = read_message(message).fragments
-    assert fragment.deletion_file is not None
-    with pytest.raises(UnsupportedFeatureError, match="deletion file of fragment 0"):
-        fragment.deletion_file.location(fragment.id)
 
 
 def test_overlay_files_are_refused() -> None:

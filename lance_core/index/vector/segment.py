@@ -28,7 +28,6 @@ from lance_core.index.vector.header import (
 )
 from lance_core.kernels.rank import rank_centroids
 from lance_core.schema.arrow import arrow_type
-from lance_core.table.naming import index_file_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from lance_core.file.reader import ColumnTarget
     from lance_core.index.vector.header import Declaration, PqParameters
     from lance_core.index.vector.metric import Metric
-    from lance_core.io.scheduler import RangeScheduler
     from lance_core.io.store import ObjectStore
+    from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexFile
 
 _MODEL_FILE = "index.idx"
@@ -86,6 +85,8 @@ class VectorSegment:
     ----------
     uuid
         Names the segment.
+    folder
+        Where its files lie.
     kind
         ``IVF_FLAT`` or ``IVF_PQ``.
     metric
@@ -101,6 +102,7 @@ class VectorSegment:
     """
 
     uuid: str
+    folder: Place
     kind: str
     metric: Metric
     centroids: NDArray[np.float32]
@@ -110,17 +112,15 @@ class VectorSegment:
     pq: ProductQuantizer | None
 
     @classmethod
-    def open(
-        cls, scheduler: RangeScheduler, uuid: str, files: Sequence[IndexFile] = ()
-    ) -> VectorSegment:
+    def open(cls, folder: Place, uuid: str, files: Sequence[IndexFile] = ()) -> VectorSegment:
         """Read the tails of both files, the centroids and the codebook.
 
         Parameters
         ----------
-        scheduler
-            Reads from the root of the dataset.
+        folder
+            Where the files lie.
         uuid
-            Names the segment's folder.
+            Names the segment.
         files
             The files with their sizes as the manifest lists them; without, sizes are asked for.
 
@@ -138,10 +138,10 @@ class VectorSegment:
         """
         sizes = {file.path: file.size for file in files}
         try:
-            model = _open(scheduler, uuid, _MODEL_FILE, sizes.get(_MODEL_FILE))
+            model = _open(folder.below(_MODEL_FILE), sizes.get(_MODEL_FILE))
             declaration = read_declaration(model.schema.metadata, model.path)
-            storage = _open(scheduler, uuid, _STORAGE_FILE, sizes.get(_STORAGE_FILE))
-            return _assemble(uuid, declaration, model, storage)
+            storage = _open(folder.below(_STORAGE_FILE), sizes.get(_STORAGE_FILE))
+            return _assemble(uuid, folder, declaration, model, storage)
         except UnsupportedFeatureError as error:
             raise UnusableSegmentError(str(error)) from error
 
@@ -208,16 +208,19 @@ class VectorSegment:
         return rank_centroids(self.centroids, own_query, self.metric.code, wanted)
 
 
-def _open(scheduler: RangeScheduler, uuid: str, name: str, size: int | None) -> LanceFileReader:
-    path = index_file_path(uuid, name)
+def _open(place: Place, size: int | None) -> LanceFileReader:
     try:
-        return LanceFileReader.open(scheduler, path, size)
+        return LanceFileReader.open(place.scheduler, place.path, size)
     except ObjectNotFoundError as error:
-        raise CorruptFileError(path, "named by the manifest but missing") from error
+        raise CorruptFileError(place.path, "named by the manifest but missing") from error
 
 
 def _assemble(
-    uuid: str, declaration: Declaration, model: LanceFileReader, storage: LanceFileReader
+    uuid: str,
+    folder: Place,
+    declaration: Declaration,
+    model: LanceFileReader,
+    storage: LanceFileReader,
 ) -> VectorSegment:
     centroids = read_centroids(_ivf_buffer(model), model.path)
     offsets, lengths = read_partitions(_ivf_buffer(storage), storage.num_rows, storage.path)
@@ -239,7 +242,7 @@ def _assemble(
         columns = _columns(storage, _FLAT_COLUMN, dimension, _FLOATS)
         pq = None
     return VectorSegment(
-        uuid, declaration.kind, declaration.metric, centroids, offsets, lengths, columns, pq
+        uuid, folder, declaration.kind, declaration.metric, centroids, offsets, lengths, columns, pq
     )
 
 
