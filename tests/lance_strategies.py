@@ -13,7 +13,7 @@ Nor is what pylance does wrongly:
 * fixed-size lists of structs: it cannot read them beside another column;
 * slices of structs: it panics, see `LanceCase.batches_for_pylance`;
 * FSST in 2.0 of anything but plain text: it panics;
-* vectors of bits or of many bytes as the structure that a hint asks for: it panics;
+* vectors of bits or nulls only, or many bytes, as the structure that a hint asks for: it panics;
 * rows of more than 65,535 levels of lists in one another: it refuses to write them.
 """
 
@@ -95,8 +95,7 @@ def hints(kind: pa.DataType, version: str) -> st.SearchStrategy[dict[str, str]]:
         "lance-encoding:dict-divisor": ["1", "100"],
         "lance-encoding:dict-values-compression": ["zstd", "none"],
     }
-    bits = pa.types.is_fixed_size_list(kind) and "bool" in str(kind)
-    if not bits and row_bytes(kind) <= 256:
+    if row_bytes(kind) <= 256 and not pa.types.is_fixed_size_list(kind):
         asked["lance-encoding:structural-encoding"] = ["miniblock", "fullzip"]
     some = st.sampled_from(sorted(asked)).flatmap(
         lambda key: st.sampled_from(asked[key]).map(lambda value: {key: value})
