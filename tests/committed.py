@@ -22,7 +22,7 @@ from lance_core.table.transaction import Append, Delete, Operation, Overwrite, T
 from tests.written_files import write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -86,19 +86,19 @@ def append(snapshot: Snapshot, *tables: pa.Table) -> Snapshot:
     return apply(snapshot, Append(tuple(fragments)))
 
 
-def delete(snapshot: Snapshot, rows: dict[int, Iterable[int]]) -> Snapshot:
+def delete(snapshot: Snapshot, rows: Mapping[int, Iterable[int]]) -> Snapshot:
     """Commit the deletion of rows, given as offsets by fragment."""
     return apply(snapshot, deletion(snapshot, rows))
 
 
-def deletion(snapshot: Snapshot, rows: dict[int, Iterable[int]]) -> Delete:
+def deletion(snapshot: Snapshot, rows: Mapping[int, Iterable[int]]) -> Delete:
     """Write deletion files, and return the operation that names them."""
     updated, removed = deleted_fragments(snapshot, rows)
     return Delete(updated, removed, "true")
 
 
 def deleted_fragments(
-    snapshot: Snapshot, rows: dict[int, Iterable[int]]
+    snapshot: Snapshot, rows: Mapping[int, Iterable[int]]
 ) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
     """Write deletion files; return the updated fragments, and those without a row left."""
     updated, removed = [], []

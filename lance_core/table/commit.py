@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.proto import table_pb2
     from lance_core.table.manifest import Manifest
-    from lance_core.table.reuse_of_version import Reuse
+    from lance_core.table.reuse_history import ReuseHistory
 
 _NEW = NewDataset()
-_FIRST_PAUSE_S = 0.005
-_LONGEST_PAUSE_S = 1.0
+_FIRST_PAUSE_S = 0.002
+_LONGEST_PAUSE_S = 0.2
 
 
 class ReuseWriter(Protocol):
@@ -129,6 +129,8 @@ class _Attempt:
         self._transaction = transaction
         self._new = new
         self._reuse = reuse
+        self._lineage = Lineage(scheduler)
+        self._written: bytes | None = None
         self.checked = transaction.read_version
         self.fault: StoreError | None = None
 
@@ -138,7 +140,8 @@ class _Attempt:
         A passing fault of the store counts as being slower: the object may be there all the same,
         which the next attempt finds out by the transaction's UUID.
         """
-        lineage = Lineage(self._scheduler)
+        lineage = self._lineage
+        lineage.refresh()
         commits = lineage.commits_after(self.checked)
         for each in commits:
             if each.transaction.uuid == self._transaction.uuid:
@@ -152,7 +155,7 @@ class _Attempt:
         if commits:
             self._check(commits, history)
             if needs_ground(self._transaction.operation):
-                self._rebase(lineage, commits, base, history)
+                self._rebase(commits, base, history)
             self.checked = base.version
         addition = Addition(
             fold=history.fold,
@@ -161,7 +164,7 @@ class _Attempt:
         )
         return self._publish(base, newest.version + 1, newest.scheme, addition)
 
-    def _check(self, commits: Sequence[Commit], history: Reuse) -> None:
+    def _check(self, commits: Sequence[Commit], history: ReuseHistory) -> None:
         ours = Side(self._transaction.operation, self._reuse is not None)
         for each in commits:
             is_deferred = each.version - 1 in history.dataset_versions
@@ -174,12 +177,10 @@ class _Attempt:
                     is_retryable=found is Verdict.RETRY,
                 )
 
-    def _rebase(
-        self, lineage: Lineage, commits: Sequence[Commit], base: Manifest, history: Reuse
-    ) -> None:
+    def _rebase(self, commits: Sequence[Commit], base: Manifest, history: ReuseHistory) -> None:
         read_version = self._transaction.read_version
         try:
-            read = lineage.manifest(read_version)
+            read = self._lineage.manifest(read_version)
         except VersionNotFoundError as error:
             raise CommitConflictError(
                 f"version {read_version}, which was read, is gone",
@@ -197,8 +198,7 @@ class _Attempt:
         data = next_version(base, self._transaction, version, addition, self._new)
         try:
             if not _has_no_files(base):
-                path = transaction_path(self._transaction.file_name)
-                store.put(path, transaction_to_bytes(self._transaction))
+                self._write_transaction()
             store.put_if_absent(manifest_path(version, scheme), data)
         except ObjectExistsError:
             self.fault = None
@@ -208,6 +208,13 @@ class _Attempt:
             return None
         write_version_hint(store, version)
         return version
+
+    def _write_transaction(self) -> None:
+        """Write the file of the transaction, unless it is the one written at the attempt before."""
+        data = transaction_to_bytes(self._transaction)
+        if data != self._written:
+            self._scheduler.store.put(transaction_path(self._transaction.file_name), data)
+            self._written = data
 
 
 def _has_no_files(base: Manifest | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.table.manifest import Manifest, check_supported, read_manifest
-from lance_core.table.naming import is_detached
+from lance_core.table.naming import is_detached, manifest_path
 from lance_core.table.transaction_of_version import transaction_of
 from lance_core.table.versions import ManifestLocation, list_manifests
 from lance_core.table.writer_flags import check_writable
@@ -21,6 +23,9 @@ from lance_core.table.writer_flags import check_writable
 if TYPE_CHECKING:
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.table.transaction import Transaction
+
+_TRUSTED_S = 10.0
+"""Versions are removed when they are days old, not seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Commit:
 
 
 class Lineage:
-    """The versions of a dataset as they were listed once, detached ones left out.
+    """The versions of a dataset, detached ones left out.
 
     Parameters
     ----------
@@ -42,8 +47,34 @@ class Lineage:
 
     def __init__(self, scheduler: RangeScheduler) -> None:
         self._scheduler = scheduler
+        self._locations: dict[int, ManifestLocation] = {}
+        self._listed_at = -math.inf
+
+    def refresh(self) -> None:
+        """Find out which versions there are now.
+
+        Versions newer than those known are asked for one by one: while others commit all the time,
+        a listing takes so long that it is old when it ends. Only after a listing of long ago might
+        the version asked for be removed already, with newer ones behind it.
+        """
+        newest = self.newest
+        if newest is None or time.monotonic() - self._listed_at > _TRUSTED_S:
+            self._list()
+            return
+        store = self._scheduler.store
+        while True:
+            version = newest.version + 1
+            try:
+                meta = store.head(manifest_path(version, newest.scheme))
+            except ObjectNotFoundError:
+                break
+            newest = ManifestLocation(version, newest.scheme, meta)
+            self._locations[version] = newest
+
+    def _list(self) -> None:
+        self._listed_at = time.monotonic()
         try:
-            locations = list_manifests(scheduler.store)
+            locations = list_manifests(self._scheduler.store)
         except DatasetNotFoundError:
             locations = []
         self._locations = {
