@@ -8,9 +8,12 @@ from pyroaring import BitMap
 
 if TYPE_CHECKING:
     from lance_core.table.index_metadata import IndexMetadata
+    from lance_core.table.reuse_history import ReuseHistory
 
 
-def effective_coverage(segment: IndexMetadata, live: BitMap) -> BitMap:
+def effective_coverage(
+    segment: IndexMetadata, live: BitMap, history: ReuseHistory | None
+) -> BitMap:
     """Return the live fragments that a segment covers.
 
     The bitmap in the manifest may name fragments that are gone, and the files may hold rows of
@@ -23,7 +26,11 @@ def effective_coverage(segment: IndexMetadata, live: BitMap) -> BitMap:
         The segment.
     live
         Ids of the fragments of the version.
+    history
+        Deferred compactions, None where the version has no reuse index. The bitmap may be older
+        than some of them.
     """
     if segment.fragment_bitmap is None:
         return BitMap()
-    return segment.fragment_bitmap & live
+    bitmap = segment.fragment_bitmap
+    return (bitmap if history is None else history.fold(bitmap)) & live

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 from lance_core.errors import LanceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lance_core.table.index_metadata import IndexMetadata
 
 _NEWEST_VECTOR_VERSION = 2
-_REUSE_INDEX = "__lance_frag_reuse"
 
 
 class IndexKind(StrEnum):
@@ -48,15 +45,13 @@ _KINDS = {
 }
 
 
-def classify(segment: IndexMetadata, indices: Iterable[IndexMetadata]) -> IndexKind | Unusable:
+def classify(segment: IndexMetadata) -> IndexKind | Unusable:
     """Tell whether a segment can be used, without reading its files.
 
     Parameters
     ----------
     segment
         The segment.
-    indices
-        All entries of the same version's index section.
 
     Notes
     -----
@@ -71,15 +66,12 @@ def classify(segment: IndexMetadata, indices: Iterable[IndexMetadata]) -> IndexK
         return Unusable(
             f"index version {segment.index_version} is newer than {_NEWEST_VECTOR_VERSION}"
         )
-    return kind if (reason := _obstacle(segment, indices)) is None else Unusable(reason)
+    return kind if (reason := _obstacle(segment)) is None else Unusable(reason)
 
 
-def _obstacle(segment: IndexMetadata, indices: Iterable[IndexMetadata]) -> str | None:
+def _obstacle(segment: IndexMetadata) -> str | None:
     if len(segment.field_ids) != 1:
         return f"it is built on {len(segment.field_ids)} columns, a vector index on one"
     if segment.fragment_bitmap is None:
         return "which fragments it covers is not recorded"
-    if any(index.name == _REUSE_INDEX for index in indices):
-        # Its row addresses may be those of fragments that compaction has rewritten since.
-        return "the table has a fragment reuse index, which is not supported"
     return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FragmentId
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
@@ -18,6 +19,7 @@ from lance_core.query.merge import NO_CANDIDATES
 from lance_core.query.plan import SegmentDescription
 from lance_core.query.probes import initial_probes
 from lance_core.query.residency import NotResidentError
+from lance_core.table.frag_reuse import load_frag_reuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
     from lance_core.table.index_metadata import IndexMetadata
+    from lance_core.table.reuse_history import ReuseHistory
     from lance_core.table.snapshot import Snapshot
 
 
@@ -34,18 +37,29 @@ def describe_segments(
     session: Session, snapshot: Snapshot, field: LanceField, live: BitMap
 ) -> list[tuple[SegmentDescription, VectorSegment | None]]:
     """Open the segments on a field, and describe those too that cannot be used."""
-    return [
-        _describe(session, snapshot, metadata, live)
+    segments = [
+        metadata
         for metadata in snapshot.indices
         if field.id in metadata.field_ids and not metadata.is_system
     ]
+    try:
+        reuse = load_frag_reuse(session.cache, snapshot) if segments else None
+    except UnsupportedFeatureError as error:
+        # Nobody can tell where the rows are that their files name.
+        return [(_unusable(metadata, str(error)), None) for metadata in segments]
+    history = None if reuse is None else reuse.history
+    return [_describe(session, snapshot, metadata, live, history) for metadata in segments]
 
 
 def _describe(
-    session: Session, snapshot: Snapshot, metadata: IndexMetadata, live: BitMap
+    session: Session,
+    snapshot: Snapshot,
+    metadata: IndexMetadata,
+    live: BitMap,
+    history: ReuseHistory | None,
 ) -> tuple[SegmentDescription, VectorSegment | None]:
-    usable = classify(metadata, snapshot.indices)
-    coverage = effective_coverage(metadata, live)
+    usable = classify(metadata)
+    coverage = effective_coverage(metadata, live, history)
     if isinstance(usable, Unusable):
         return _unusable(metadata, usable.reason), None
     if not coverage:
@@ -109,6 +123,7 @@ class BoundSearch:
             session.cache,
             rows.space,
             scheduler.store.uri,
+            load_frag_reuse(session.cache, snapshot),
         )
 
 

@@ -94,6 +94,23 @@ class ReuseHistory:
 
     versions: tuple[ReuseVersion, ...]
 
+    @property
+    def dataset_versions(self) -> frozenset[int]:
+        """Versions before those that the compactions committed."""
+        return frozenset(version.dataset_version for version in self.versions)
+
+    @property
+    def new_ids(self) -> BitMap:
+        """Ids of all fragments that came out of a compaction, those compacted again included."""
+        return BitMap.union(BitMap(), *(version.new_ids for version in self.versions))
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the surviving row addresses, nearly all of the history."""
+        return sum(
+            len(group.changed_row_addrs) for version in self.versions for group in version.groups
+        )
+
     def fold(self, fragment_ids: BitMap) -> BitMap:
         """Lead the coverage of one segment through the history.
 
@@ -153,7 +170,7 @@ def history_from_content(content: Details.InlineContent, path: str) -> ReuseHist
             for version in content.legacy_versions
         )
     )
-    _check_order(history, path)
+    check_order(history, path)
     return history
 
 
@@ -228,11 +245,16 @@ def _digests_to_proto(digests: Iterable[FragmentDigest]) -> list[Details.Fragmen
     ]
 
 
-def _check_order(history: ReuseHistory, path: str) -> None:
+def check_order(history: ReuseHistory, path: str) -> None:
     """Check that every fragment is compacted once at most, and only after it was written.
 
     So an address may be followed from fragment to fragment, whatever the version, and comes to an
     end.
+
+    Raises
+    ------
+    CorruptFileError
+        It is not so in the history read from ``path``.
     """
     gone, written = BitMap(), BitMap()
     for version in history.versions:

@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.proto.frag_reuse_pb2 import FragmentReuseIndexDetails
 from lance_core.query.request import VectorQuery
+from lance_core.table.index_metadata import REUSE_INDEX_NAME
+from tests.manifest_bytes import manifest_file
 from tests.neighbour_checks import assert_same_neighbours, exact_distances, scale_of
 
 if TYPE_CHECKING:
@@ -77,14 +80,22 @@ def test_a_type_that_is_not_supported_is_named_and_its_rows_are_searched_exactly
     check_exact(root, "cosine", "skipped segment")
 
 
-def test_an_index_behind_a_fragment_reuse_index_is_left_out(tmp_path: Path):
+@pytest.mark.parametrize("version", [0, 1])
+def test_an_index_behind_a_tagged_reuse_index_is_left_out(version: int, tmp_path: Path):
     root = tmp_path / "t.lance"
     dataset = write(root)
     dataset.create_index("vec", "IVF_FLAT", num_partitions=3)
     dataset.delete("id % 5 = 0")
     dataset.optimize.compact_files(target_rows_per_fragment=10_000, defer_index_remap=True)
-    dataset.update_config({"a": "b"})  # from now on the stored coverage names the new fragment
-    check_exact(root, "l2", "fragment reuse index")
+    manifest = lance_core.open_dataset(str(root)).snapshot.manifest
+    entries = list(manifest.index_section.indices)
+    (entry,) = [each for each in entries if each.name == REUSE_INDEX_NAME]
+    details = FragmentReuseIndexDetails.FromString(entry.index_details.value)
+    details.inline.transitions.append(b"")
+    entry.index_details.value = details.SerializeToString()
+    entry.index_version = version
+    (root / manifest.path).write_bytes(manifest_file(manifest.message, indices=entries))
+    check_exact(root, "l2", "tagged")
 
 
 def test_scalar_indices_do_not_disturb_a_vector_search(tmp_path: Path):

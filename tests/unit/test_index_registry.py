@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from pyroaring import BitMap
 
-from lance_core.ids import FieldId
+from lance_core.ids import FieldId, FragmentId
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.registry import IndexKind, Unusable, classify
 from lance_core.index.vector.metric import Metric, metric_in_details
 from lance_core.table.index_metadata import IndexMetadata
+from lance_core.table.reuse_history import FragmentDigest, ReuseGroup, ReuseHistory, ReuseVersion
 
 SEGMENT = IndexMetadata(
     uuid="00000000-0000-0000-0000-000000000001",
@@ -27,8 +28,8 @@ SEGMENT = IndexMetadata(
 REUSE = replace(SEGMENT, name="__lance_frag_reuse", type_name="FragmentReuseIndexDetails")
 
 
-def reason(segment: IndexMetadata, *others: IndexMetadata) -> str:
-    answer = classify(segment, [segment, *others])
+def reason(segment: IndexMetadata) -> str:
+    answer = classify(segment)
     assert isinstance(answer, Unusable)
     return answer.reason
 
@@ -37,7 +38,7 @@ def reason(segment: IndexMetadata, *others: IndexMetadata) -> str:
 @pytest.mark.parametrize("type_name", ["VectorIndexDetails", ""])
 def test_vector_segments_of_known_versions_are_usable(type_name: str, index_version: int) -> None:
     segment = replace(SEGMENT, type_name=type_name, index_version=index_version)
-    assert classify(segment, [segment]) == IndexKind.VECTOR
+    assert classify(segment) == IndexKind.VECTOR
 
 
 @pytest.mark.parametrize("index_version", [-1, 3, 99])
@@ -57,17 +58,23 @@ def test_a_vector_index_on_two_columns_is_skipped() -> None:
     assert "2 columns" in reason(replace(SEGMENT, field_ids=(FieldId(1), FieldId(2))))
 
 
-def test_a_reuse_index_makes_every_segment_unusable() -> None:
-    assert "reuse" in reason(SEGMENT, REUSE)
+def test_a_reuse_index_answers_no_query() -> None:
     assert "table itself" in reason(REUSE)
 
 
 def test_coverage_leaves_out_fragments_that_are_gone() -> None:
-    assert effective_coverage(SEGMENT, BitMap([1, 2, 5])) == BitMap([1, 5])
+    assert effective_coverage(SEGMENT, BitMap([1, 2, 5]), None) == BitMap([1, 5])
+
+
+def test_coverage_is_led_through_compactions() -> None:
+    old = [FragmentDigest(FragmentId(0), 5, 0), FragmentDigest(FragmentId(1), 5, 0)]
+    group = ReuseGroup(b"", tuple(old), (FragmentDigest(FragmentId(6), 10, 0),))
+    history = ReuseHistory((ReuseVersion(3, (group,)),))
+    assert effective_coverage(SEGMENT, BitMap([5, 6, 7]), history) == BitMap([5, 6])
 
 
 def test_unknown_coverage_covers_nothing() -> None:
-    assert not effective_coverage(replace(SEGMENT, fragment_bitmap=None), BitMap([1]))
+    assert not effective_coverage(replace(SEGMENT, fragment_bitmap=None), BitMap([1]), None)
 
 
 @pytest.mark.parametrize(

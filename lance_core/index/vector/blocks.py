@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lance_core.file.mapped_rows import MappedRows
     from lance_core.index.ordinals import OrdinalSpace
     from lance_core.index.vector.segment import VectorSegment
+    from lance_core.table.frag_reuse import FragmentReuse
 
 T = TypeVar("T", bound=np.generic)
 
@@ -56,6 +57,7 @@ def load_blocks(
     space: OrdinalSpace,
     partitions: Sequence[int],
     mapped: MappedRows | None = None,
+    reuse: FragmentReuse | None = None,
 ) -> list[PartitionBlock]:
     """Read partitions in one batch and make a block of each.
 
@@ -69,6 +71,8 @@ def load_blocks(
         Which to load, each once, in any order.
     mapped
         Vectors that need no reading; partitions that it cannot give are read.
+    reuse
+        Where rows of compacted fragments are now.
 
     Raises
     ------
@@ -81,7 +85,10 @@ def load_blocks(
     to_copy = [p for p in in_file_order if p not in in_place]
     row_ids, payload = _read(segment, bounds, in_file_order, to_copy)
     lengths = {p: end - start for p, (start, end) in bounds.items()}
-    ordinals = space.to_ordinals(_row_addresses(segment, row_ids))
+    addresses = _row_addresses(segment, row_ids)
+    if reuse is not None:
+        addresses = reuse.addresses.map_addresses(addresses)
+    ordinals = space.to_ordinals(addresses)
     ordinals_of = _split(segment, ordinals, {p: lengths[p] for p in in_file_order})
     rows_of = _split(segment, _payload_rows(segment, payload), {p: lengths[p] for p in to_copy})
     blocks = {p: _copied_block(segment, ordinals_of[p], rows_of[p]) for p in to_copy}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lance_core.index.ordinals import OrdinalSpace
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.io.scheduler import RangeScheduler
+    from lance_core.table.frag_reuse import FragmentReuse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +94,9 @@ class BoundSegment:
     store_key
         Distinguishes datasets in the cache: a value that a dataset made anew at the same place does
         not share.
+    reuse
+        Deferred compactions that the row addresses of the files are led through when a partition is
+        loaded; None where the version has none.
     """
 
     def __init__(
@@ -102,12 +106,15 @@ class BoundSegment:
         cache: ByteCache,
         space: OrdinalSpace,
         store_key: Hashable,
+        reuse: FragmentReuse | None = None,
     ) -> None:
         self.segment = segment
         self.space = space
         self._store = scheduler.store
         self._cache = cache
-        self._key = ("partition", store_key, segment.uuid, space.key)
+        self._reuse = reuse
+        reuse_key = None if reuse is None else reuse.uuid
+        self._key = ("partition", store_key, segment.uuid, space.key, reuse_key)
         self._mapped = segment.mapped_vectors(scheduler.store)
         self._lock = threading.Lock()
         self._blocks: list[Callable[[], PartitionBlock | None]]
@@ -245,4 +252,4 @@ class BoundSegment:
         return HeldPartitions(partitions, rows, blocks)
 
     def _read(self, partitions: Sequence[int]) -> list[PartitionBlock]:
-        return load_blocks(self.segment, self.space, partitions, self._mapped)
+        return load_blocks(self.segment, self.space, partitions, self._mapped, self._reuse)
