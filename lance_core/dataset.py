@@ -18,6 +18,7 @@ from lance_core.scan.projection import resolve_projection
 from lance_core.scan.ranks import addresses_of_ranks
 from lance_core.scan.take import take_rows
 from lance_core.schema.arrow import to_arrow_schema
+from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
 from lance_core.table.snapshot import Snapshot, VersionInfo, list_versions, open_snapshot
 from lance_core.table.versions import latest_version
 
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from lance_core.io.store import ObjectStore
     from lance_core.query.query_result import QueryResult
 
 
 def open_dataset(
     uri: str | PathLike[str],
-    version: int | None = None,
+    version: int | str | None = None,
     *,
+    branch: str | None = None,
     session: Session | None = None,
     storage_options: Mapping[str, str] | None = None,
     check_base: Callable[[str], None] | None = None,
@@ -45,7 +48,9 @@ def open_dataset(
     uri
         A local folder, or the URI of a place in an object store (``s3://bucket/x.lance``).
     version
-        Version to open; None = the latest.
+        Number of the version to open, or a tag; None = the latest.
+    branch
+        Branch whose versions are meant; None = the main one. A tag names its branch itself.
     session
         Cache to share with other datasets; None = a new one.
     storage_options
@@ -57,14 +62,23 @@ def open_dataset(
     Raises
     ------
     DatasetNotFoundError, VersionNotFoundError
-        There is no such dataset or version.
+        There is no such dataset, version, tag or branch.
+    InvalidRequestError
+        The tag or branch is no possible name, or the tag is one of another branch.
     UnsupportedFeatureError
         Reading the dataset needs a feature that this release lacks.
     CorruptFileError
         The manifest contradicts the format.
     """
     session = Session() if session is None else session
-    scheduler = session.scheduler(_as_uri(uri), storage_options)
+    root = _as_uri(uri)
+    scheduler = session.scheduler(root, storage_options)
+    if isinstance(version, str):
+        branch, version = _resolve(scheduler.store, version, branch)
+    if branch is not None and branch != MAIN_BRANCH:
+        read_branch(scheduler.store, branch)
+        place = f"{root.rstrip('/')}/{branch_root(branch)}"
+        scheduler = session.scheduler(place, storage_options)
     open_base = session.base_opener(storage_options, check_base)
     return Dataset(session, open_snapshot(scheduler, version, open_base))
 
@@ -246,6 +260,14 @@ class Dataset:
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
         return analyze_text(self.run(request, deadline))
+
+
+def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:
+    """Return branch and version of a tag."""
+    found = read_tag(store, tag)
+    if branch is not None and branch != (MAIN_BRANCH if found.branch is None else found.branch):
+        raise InvalidRequestError(f'tag "{tag}" names a version of another branch than "{branch}"')
+    return found.branch, found.version
 
 
 def _as_uri(uri: str | PathLike[str]) -> str:
