@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Rows found by a search, nearest first, ties by row address.
+    """Rows found by a search, nearest first, ties by row id.
 
-    ``distances`` has shape ``(n,)`` and dtype float32, ``row_addresses`` shape ``(n,)`` and uint64.
+    ``distances`` has shape ``(n,)`` and dtype float32, ``row_ids`` shape ``(n,)`` and uint64. On
+    tables without stable row ids the ids are row addresses.
     """
 
     distances: NDArray[np.float32]
-    row_addresses: NDArray[np.uint64]
+    row_ids: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.distances)
@@ -29,4 +30,4 @@ class Candidates:
 
     def slice(self, start: int, stop: int) -> Candidates:
         """Return the rows at places ``[start, stop)``."""
-        return Candidates(self.distances[start:stop], self.row_addresses[start:stop])
+        return Candidates(self.distances[start:stop], self.row_ids[start:stop])

@@ -14,14 +14,16 @@ from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
 from lance_core.kernels.exact import score_rows
 from lance_core.kernels.memory import address_of
-from lance_core.query.flat_search import scan_vectors, searchable_rows
+from lance_core.query.flat_search import scan_vectors
 from lance_core.query.merge import rank
 from lance_core.query.planner import choose_index
 from lance_core.query.residency import NotResidentError
+from lance_core.query.searchable_rows import SearchableRows, searchable_rows
 from lance_core.query.segments import BoundSearch, describe_segments
 from lance_core.scan.projection import ProjectedColumn, Projection
 from lance_core.scan.take import take_rows
 from lance_core.scan.vector_column import VectorColumn, as_vectors
+from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +60,9 @@ class ColumnSearch:
         self._bound: dict[str, BoundSearch] = {}
         self._choices: dict[tuple[str | None, bool], IndexChoice] = {}
         self._lock = Lock()
+        self._row_ids = (
+            row_id_index(session.files, snapshot) if snapshot.has_stable_row_ids else None
+        )
         self._check_dimensions(field)
 
     def _check_dimensions(self, field: LanceField) -> None:
@@ -68,6 +73,10 @@ class ColumnSearch:
                     f'the index has {segment.dimension} dimensions, column "{field.name}" has'
                     f" {self.vectors.dimension}",
                 )
+
+    def addresses(self, row_ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return where live rows lie, shape ``(n,)``."""
+        return row_ids if self._row_ids is None else self._row_ids.find(row_ids)
 
     def choice(self, metric: str | None, *, use_index: bool) -> IndexChoice:
         """Return the index that answers a metric; chosen once, since a version never changes."""
@@ -112,9 +121,9 @@ class ColumnSearch:
         resident_only
             Raise ``NotResidentError`` unless the vectors are mapped.
         """
-        addresses = candidates.row_addresses
-        if len(addresses) == 0:
+        if len(candidates) == 0:
             return candidates
+        addresses = self.addresses(candidates.row_ids)
         located = self.vectors.pointers(addresses)
         if located is None:
             if resident_only:
@@ -125,7 +134,7 @@ class ColumnSearch:
         pointers, owner = located
         distances = score_rows(pointers, np.array(query, np.float32), Metric(metric).code)
         del owner, located  # they kept the vectors alive until here
-        return rank(distances, addresses)
+        return rank(distances, candidates.row_ids)
 
     def _taken(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.int64], object]:
         """Read vectors of rows; returns where each lies and what keeps them alive."""
@@ -163,7 +172,7 @@ class ColumnSearch:
         for fragment_id in fragment_ids:
             runs.append(self.vectors.runs(fragment_id))
             deadline.check("reading vectors")
-        rows = self._session.cache.get_or_load(
+        rows: SearchableRows = self._session.cache.get_or_load(
             ("searchable rows", self._snapshot.incarnation, self.vectors.field.id, flat.key),
             lambda: searchable_rows(self._session.files, self._snapshot, fragment_ids, runs),
         )

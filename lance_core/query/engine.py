@@ -296,7 +296,8 @@ class QueryEngine:
 
 
 def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
-    stored = prepared.taker.take(joined([each.row_addresses for each in found]))
+    row_ids = joined([each.row_ids for each in found])
+    stored = prepared.taker.take(prepared.column.addresses(row_ids))
     return vector_answer(stored, found, prepared.shape, batched=batched)
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 NO_CANDIDATES = Candidates(np.empty(0, np.float32), np.empty(0, np.uint64))
 
 
-def rank(distances: NDArray[np.float32], row_addresses: NDArray[np.uint64]) -> Candidates:
-    """Sort rows by distance, ties by row address; rows with a NaN distance are dropped."""
-    order = nearest_first(distances, row_addresses)
-    return Candidates(distances[order], row_addresses[order])
+def rank(distances: NDArray[np.float32], row_ids: NDArray[np.uint64]) -> Candidates:
+    """Sort rows by distance, ties by row id; rows with a NaN distance are dropped."""
+    order = nearest_first(distances, row_ids)
+    return Candidates(distances[order], row_ids[order])
 
 
 def merge(lists: Sequence[Candidates], k: int) -> Candidates:
@@ -33,7 +33,7 @@ def merge(lists: Sequence[Candidates], k: int) -> Candidates:
         return filled[0].first(k)
     return rank(
         np.concatenate([candidates.distances for candidates in filled]),
-        np.concatenate([candidates.row_addresses for candidates in filled]),
+        np.concatenate([candidates.row_ids for candidates in filled]),
     ).first(k)
 
 
@@ -46,4 +46,4 @@ def within(candidates: Candidates, lower: float | None, upper: float | None) -> 
         keep &= candidates.distances >= np.float32(lower)
     if upper is not None:
         keep &= candidates.distances < np.float32(upper)
-    return Candidates(candidates.distances[keep], candidates.row_addresses[keep])
+    return Candidates(candidates.distances[keep], candidates.row_ids[keep])

@@ -10,24 +10,31 @@ from pyroaring import BitMap
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FragmentId
 from lance_core.index.coverage import effective_coverage
+from lance_core.index.ordinals import RowIdSpace, live_id_words
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
 from lance_core.index.vector.bound import BoundSegment
 from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.segment import VectorSegment
-from lance_core.query.flat_search import searchable_rows
 from lance_core.query.merge import NO_CANDIDATES
 from lance_core.query.plan import SegmentDescription
 from lance_core.query.probes import initial_probes
 from lance_core.query.residency import NotResidentError
+from lance_core.query.searchable_rows import addressed_rows
+from lance_core.row_set import count
 from lance_core.table.frag_reuse import load_frag_reuse
+from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from lance_core.index.candidates import Candidates
+    from lance_core.index.ordinals import RowSpace
     from lance_core.query.plan import IndexSearch, VectorPlan
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
+    from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.reuse_history import ReuseHistory
     from lance_core.table.snapshot import Snapshot
@@ -65,9 +72,13 @@ def _describe(
     if not coverage:
         return _unusable(metadata, "it covers no fragment of this version"), None
     try:
+        if snapshot.has_stable_row_ids:
+            _row_id_space(snapshot, coverage)
         segment = _open(session, snapshot, metadata)
     except UnusableSegmentError as error:
         return _unusable(metadata, error.reason), None
+    except UnsupportedFeatureError as error:
+        return _unusable(metadata, str(error)), None
     description = SegmentDescription(
         index_name=metadata.name,
         uuid=metadata.uuid,
@@ -102,6 +113,25 @@ def _open(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> Vect
     )
 
 
+def _mask(
+    files: TableFiles, snapshot: Snapshot, fragment_ids: list[FragmentId]
+) -> tuple[RowSpace, NDArray[np.uint64]]:
+    """Return the rows as the segment's files name them, and which of them are live."""
+    if not snapshot.has_stable_row_ids:
+        rows = addressed_rows(files, snapshot, fragment_ids)
+        return rows.space, rows.words
+    index = row_id_index(files, snapshot).of_fragments(fragment_ids)
+    space = _row_id_space(snapshot, fragment_ids)
+    path = snapshot.manifest.path
+    return space, live_id_words(space, index.first_ids, index.lengths, path)
+
+
+def _row_id_space(snapshot: Snapshot, fragment_ids: Iterable[int]) -> RowIdSpace:
+    fragments = snapshot.fragments_by_id
+    num_rows = sum(fragments[FragmentId(each)].physical_rows for each in fragment_ids)
+    return RowIdSpace(snapshot.manifest.next_row_id, num_rows)
+
+
 class BoundSearch:
     """A segment with the mask of the rows it may return at one version."""
 
@@ -113,15 +143,14 @@ class BoundSearch:
         description: SegmentDescription,
     ) -> None:
         fragment_ids = [FragmentId(each) for each in description.coverage]
-        rows = searchable_rows(session.files, snapshot, fragment_ids)
         scheduler = segment.folder.scheduler
-        self.num_live = rows.num_rows
-        self.words = rows.words
+        space, self.words = _mask(session.files, snapshot, fragment_ids)
+        self.num_live = count(self.words)
         self.partitions = BoundSegment(
             segment,
             scheduler,
             session.cache,
-            rows.space,
+            space,
             scheduler.store.uri,
             load_frag_reuse(session.cache, snapshot),
         )

@@ -10,6 +10,8 @@ import pyarrow as pa
 from lance_core.file.windows import only_rows
 from lance_core.scan.assemble import arrays_of
 from lance_core.scan.live_rows import LiveRows
+from lance_core.scan.projection import PseudoColumn
+from lance_core.scan.pseudo_values import FragmentPseudoValues
 from lance_core.scan.stored_rows import open_stored_rows
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
-
-_OFFSET_BITS = 32
 
 
 def fragment_windows(
@@ -60,7 +60,7 @@ def fragment_windows(
     """
     live = LiveRows(fragment.physical_rows, files.deleted(snapshot, fragment))
     stored = open_stored_rows(files, snapshot, fragment, projection.fields)
-    base = np.uint64(fragment.id << _OFFSET_BITS)
+    pseudo = FragmentPseudoValues(files, snapshot, fragment, projection.pseudo_columns)
     end = min(end, len(live))
     rows_per_live_row = fragment.physical_rows / max(len(live), 1)
 
@@ -75,9 +75,11 @@ def fragment_windows(
         arrays = stored.read(rows.ranges)
         if rows.kept is not None:
             arrays = [array.take(pa.array(rows.kept)) for array in arrays]
-        addresses = rows.row_offsets.astype(np.uint64) | base
-        ranks = np.arange(first_rank + first, first_rank + last, dtype=np.int64)
-        return arrays_of(projection, arrays, addresses, ranks)
+        values = pseudo.at(rows.row_offsets)
+        values[PseudoColumn.ROW_OFFSET] = np.arange(
+            first_rank + first, first_rank + last, dtype=np.uint64
+        )
+        return arrays_of(projection, arrays, values)
 
     for first, last in sizes.windows(start, end, stored_bytes):
         yield sizes.measured(first, last, stored_bytes, decode)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class PseudoColumn(enum.Enum):
     """Columns, all uint64, that no file stores; the value is their name.
 
-    ``ROW_ID`` equals ``ROW_ADDRESS`` on tables without stable row ids, the only ones read so far.
-    ``ROW_OFFSET`` is the rank of a row among the live rows of the table, in scan order. The two
-    versions are 1 for every row of such a table (observed with pylance 14.0.2).
+    ``ROW_ID`` equals ``ROW_ADDRESS`` on tables without stable row ids. ``ROW_OFFSET`` is the rank
+    of a row among the live rows of the table, in scan order. The two versions are 1 for every row
+    of a table without stable row ids (observed with pylance 14.0.2).
     """
 
     ROW_ID = "_rowid"

@@ -16,6 +16,7 @@ from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
 from lance_core.scan.assemble import arrays_of, record_batch
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
+from lance_core.scan.pseudo_values import FragmentPseudoValues
 from lance_core.scan.rows import first_ranks
 from lance_core.scan.stored_rows import StoredRows
 from lance_core.table.files import place_columns
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.scan.projection import Projection
+    from lance_core.scan.pseudo_values import PseudoValues
     from lance_core.table.files import PlacedColumns, TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
@@ -85,8 +87,9 @@ def take_rows(
         _refuse_deleted(files, snapshot, groups)
     taker = RowTaker(files, snapshot, projection)
     stored = taker.take_stored(groups)
-    ranks = taker.ranks(row_addresses)
-    return pa.Table.from_batches([record_batch(projection, stored, row_addresses, ranks)])
+    pseudo = taker.pseudo_values(groups, row_addresses)
+    batch = record_batch(projection, stored, pseudo, len(row_addresses))
+    return pa.Table.from_batches([batch])
 
 
 class RowTaker:
@@ -108,7 +111,6 @@ class RowTaker:
         self._files = files
         self._snapshot = snapshot
         self._projection = projection
-        self._has_ranks = PseudoColumn.ROW_OFFSET in projection.pseudo_columns
         self._placed: dict[FragmentId, tuple[PlacedColumns, ...]] = {}
 
     def take(self, row_addresses: NDArray[np.uint64]) -> list[pa.Array | pa.ChunkedArray]:
@@ -116,12 +118,26 @@ class RowTaker:
         if len(row_addresses) == 0:
             columns: list[pa.ChunkedArray] = self._projection.schema.empty_table().columns
             return columns
-        stored = self.take_stored(_group(self._snapshot, row_addresses))
-        return arrays_of(self._projection, stored, row_addresses, self.ranks(row_addresses))
+        groups = _group(self._snapshot, row_addresses)
+        stored = self.take_stored(groups)
+        return arrays_of(self._projection, stored, self.pseudo_values(groups, row_addresses))
 
-    def ranks(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64] | None:
-        """Return the ranks of rows among the live ones, None if no column shows them."""
-        return live_ranks(self._files, self._snapshot, row_addresses) if self._has_ranks else None
+    def pseudo_values(
+        self, groups: list[_Group], row_addresses: NDArray[np.uint64]
+    ) -> PseudoValues:
+        """Return the pseudo columns of the projection, rows in the order of the request."""
+        wanted = self._projection.pseudo_columns
+        values: PseudoValues = {
+            column: np.empty(len(row_addresses), np.uint64) for column in wanted
+        }
+        for group in groups if values else ():
+            held = FragmentPseudoValues(self._files, self._snapshot, group.fragment, wanted)
+            for column, its_values in held.at(group.row_offsets).items():
+                values[column][group.positions] = its_values
+        if PseudoColumn.ROW_OFFSET in values:
+            ranks = live_ranks(self._files, self._snapshot, row_addresses)
+            values[PseudoColumn.ROW_OFFSET] = ranks.astype(np.uint64)
+        return values
 
     def take_stored(self, groups: list[_Group]) -> list[pa.Array]:
         """Return one array per field of the projection, rows in the order of the request."""

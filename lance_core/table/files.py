@@ -71,7 +71,7 @@ class TableFiles:
     """
 
     def __init__(self, cache: ByteCache) -> None:
-        self._cache = cache
+        self.cache = cache
 
     def reader(self, snapshot: Snapshot, data_file: DataFile) -> LanceFileReader:
         """Open a data file.
@@ -86,7 +86,7 @@ class TableFiles:
         _refuse_legacy(data_file)
         place = snapshot.data_place(data_file)
         key = ("data file", *place.key, data_file.size)
-        return self._cache.get_or_load(key, lambda: _open(place, data_file))
+        return self.cache.get_or_load(key, lambda: _open(place, data_file))
 
     def deleted(self, snapshot: Snapshot, fragment: Fragment) -> BitMap:
         """Return the deleted offsets of a fragment; shared, so do not change the bitmap.
@@ -101,7 +101,7 @@ class TableFiles:
             return BitMap()
         place = snapshot.deletion_place(fragment.id, deletion_file)
         key: Hashable = ("deletion file", *place.key)
-        return self._cache.get_or_load(
+        return self.cache.get_or_load(
             key, lambda: _load_deleted(place, fragment, deletion_file)
         ).offsets
 

@@ -40,12 +40,14 @@ class Feature(enum.IntFlag):
 
 SUPPORTED_READ = int(
     Feature.DELETION_FILES
+    | Feature.STABLE_ROW_IDS
     | Feature.V2_FILES
     | Feature.TABLE_CONFIG
     | Feature.BASE_PATHS
     | Feature.NO_TRANSACTION_FILES
     | Feature.COVERED_INDEX_METADATA
     | Feature.MIXED_FILE_VERSIONS
+    | Feature.SPILLED_ROW_LINEAGE
 )
 """Reader flags that this release honours; an int, since ``~`` of a flag drops unknown bits."""
 

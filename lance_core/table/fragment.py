@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.ids import ColumnIndex, FieldId, FragmentId
@@ -80,17 +80,36 @@ class DeletionFile:
         return deletion_file_name(fragment_id, self.read_version, self.id, suffix)
 
 
+class HiddenColumn(enum.IntEnum):
+    """Columns of data files that hold what a fragment's rows are, not what they say.
+
+    The values are the field ids that data files give them.
+    """
+
+    ROW_ID = -3
+    ROW_CREATED_AT_VERSION = -4
+    ROW_LAST_UPDATED_AT_VERSION = -5
+
+
+StoredSequence = bytes | HiddenColumn
+"""A number per row: serialized in the manifest, or spilled into a hidden column."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """A set of rows, stored in one or more data files side by side.
 
-    ``physical_rows`` counts deleted rows too.
+    ``physical_rows`` counts deleted rows too. Of the last three, tables without stable row ids have
+    none, and old writers left the versions out.
     """
 
     id: FragmentId
     physical_rows: int
     data_files: tuple[DataFile, ...]
     deletion_file: DeletionFile | None
+    row_ids: StoredSequence | None = None
+    created_at: StoredSequence | None = None
+    updated_at: StoredSequence | None = None
 
     @property
     def num_deleted_rows(self) -> int:
@@ -133,6 +152,11 @@ def fragment_from_proto(message: table_pb2.DataFragment, path: str) -> Fragment:
         deletion_file=_deletion_file(message.deletion_file, path)
         if message.HasField("deletion_file")
         else None,
+        row_ids=_sequence(message, "row_ids", HiddenColumn.ROW_ID),
+        created_at=_sequence(message, "created_at_versions", HiddenColumn.ROW_CREATED_AT_VERSION),
+        updated_at=_sequence(
+            message, "last_updated_at_versions", HiddenColumn.ROW_LAST_UPDATED_AT_VERSION
+        ),
     )
     if fragment.num_live_rows < 0:
         raise CorruptFileError(
@@ -141,6 +165,17 @@ def fragment_from_proto(message: table_pb2.DataFragment, path: str) -> Fragment:
             f"{fragment.num_deleted_rows} of them deleted",
         )
     return fragment
+
+
+def _sequence(
+    message: table_pb2.DataFragment,
+    name: Literal["row_ids", "created_at_versions", "last_updated_at_versions"],
+    column: HiddenColumn,
+) -> StoredSequence | None:
+    arm = message.WhichOneof(name)
+    if arm is None:
+        return None
+    return bytes(getattr(message, arm)) if arm.startswith("inline") else column
 
 
 def _data_file(message: table_pb2.DataFile, path: str) -> DataFile:

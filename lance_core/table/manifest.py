@@ -66,6 +66,11 @@ class Manifest:
         """Whether rows have ids that stay when they move."""
         return self.message.reader_feature_flags & Feature.STABLE_ROW_IDS != 0
 
+    @property
+    def next_row_id(self) -> int:
+        """The smallest stable row id that no row ever had; 0 without such ids."""
+        return self.message.next_row_id
+
     @cached_property
     def base_paths(self) -> Mapping[int, BasePath]:
         """Other places that hold files of this version, by id."""

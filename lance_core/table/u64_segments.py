@@ -83,7 +83,7 @@ def segments_of(values: NDArray[np.uint64]) -> Iterator[row_ids_pb2.U64Segment]:
     Parameters
     ----------
     values
-        Shape ``(n,)``; no number occurs twice.
+        Shape ``(n,)``.
 
     Notes
     -----
@@ -92,7 +92,7 @@ def segments_of(values: NDArray[np.uint64]) -> Iterator[row_ids_pb2.U64Segment]:
     """
     if len(values) == 0:
         return
-    descents = np.flatnonzero(values[1:] < values[:-1]) + 1
+    descents = np.flatnonzero(values[1:] <= values[:-1]) + 1
     if len(descents) * _FEW_SEGMENTS > len(values):
         yield row_ids_pb2.U64Segment(array=_encoded_array(values))
         return

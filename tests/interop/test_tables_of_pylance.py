@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.errors import CorruptFileError
 from lance_core.io.open import open_store
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.table.deletion import read_deleted_offsets
@@ -157,12 +157,6 @@ def test_a_reuse_index_is_a_system_entry(tmp_path: Path) -> None:
     dataset.optimize.compact_files(defer_index_remap=True)
     indices = opened(tmp_path / "t.lance").indices
     assert [index.name for index in indices if index.is_system] == ["__lance_frag_reuse"]
-
-
-def test_a_table_with_stable_row_ids_is_refused_by_name(tmp_path: Path) -> None:
-    lance.write_dataset(table(3), tmp_path / "t.lance", enable_stable_row_ids=True)
-    with pytest.raises(UnsupportedFeatureError, match="stable row ids"):
-        opened(tmp_path / "t.lance")
 
 
 def test_an_empty_table_has_a_schema_and_no_fragments(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def assert_equal_answers(
             assert np.all(np.abs(found.distances - distances) <= tolerance * scale)
             distinct = np.abs(distances - distances[-1]) > 2 * tolerance * scale
             expected_ids = set(expected["_rowid"].to_numpy()[distinct].tolist())
-            assert expected_ids <= set(found.row_addresses.tolist())
+            assert expected_ids <= set(found.row_ids.tolist())
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
@@ -97,7 +97,7 @@ def test_whole_vectors_are_used_where_they_lie_in_a_local_file(tmp_path: Path) -
     copied = open_segment(CountingStore(built.store()))
     for query in built.queries(5):
         a, b = opened.search(query, 50, 3), copied.search(query, 50, 3)
-        np.testing.assert_array_equal(a.row_addresses, b.row_addresses)
+        np.testing.assert_array_equal(a.row_ids, b.row_ids)
         np.testing.assert_array_equal(a.distances, b.distances)
 
 

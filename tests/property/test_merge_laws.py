@@ -24,7 +24,7 @@ def ranked(given_rows):
 
 
 def pairs(candidates):
-    return list(zip(candidates.distances.tolist(), candidates.row_addresses.tolist(), strict=True))
+    return list(zip(candidates.distances.tolist(), candidates.row_ids.tolist(), strict=True))
 
 
 @given(rows, st.integers(1, 4), st.integers(0, 60))

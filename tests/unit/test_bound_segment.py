@@ -191,7 +191,7 @@ def test_codes_run_over_the_whole_partition_column_by_column() -> None:
     # partition 0: bytes 0..5 are the first codes 0, 1, 2 and the second codes 3, 4, 5
     found = bound.search(bound.acquire(ids(0)), QUERY, ALL, 3)
     assert found.distances.tolist() == [0 + 9, 1 + 16, 4 + 25]
-    assert found.row_addresses.tolist() == [9, 8, 7]
+    assert found.row_ids.tolist() == [9, 8, 7]
 
 
 def test_codes_stored_row_by_row_are_turned() -> None:
@@ -201,16 +201,17 @@ def test_codes_stored_row_by_row_are_turned() -> None:
 
 
 def test_rows_outside_the_space_are_never_found() -> None:
+    space = OrdinalSpace([0], [8])
     bound = BoundSegment(
         make_segment(FakeReader()),
         RangeScheduler(MemoryStore()),
         ByteCache(1 << 20),
-        OrdinalSpace([0], [8]),
+        space,
         "store",
     )
-    words = live_words(bound.space, {})
+    words = live_words(space, {})
     found = bound.search(bound.acquire(ids(0, 2, 3)), QUERY, words, 100)
-    assert sorted(found.row_addresses.tolist()) == list(range(8))
+    assert sorted(found.row_ids.tolist()) == list(range(8))
 
 
 def test_a_search_in_pieces_finds_the_same() -> None:
@@ -224,7 +225,7 @@ def test_a_search_in_pieces_finds_the_same() -> None:
             bound.search_into(piece, QUERY, ALL, top)
         assert sum(len(piece.partitions) for piece in pieces) == 4
         found = bound.candidates(top)
-        assert found.row_addresses.tolist() == expected.row_addresses.tolist()
+        assert found.row_ids.tolist() == expected.row_ids.tolist()
 
 
 def test_k_of_any_size_is_cut_to_the_rows_held() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.file.mapped_rows import MappedRows
-    from lance_core.index.ordinals import OrdinalSpace
+    from lance_core.index.ordinals import RowSpace
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.table.frag_reuse import FragmentReuse
 
@@ -54,7 +54,7 @@ class PartitionBlock:
 
 def load_blocks(
     segment: VectorSegment,
-    space: OrdinalSpace,
+    space: RowSpace,
     partitions: Sequence[int],
     mapped: MappedRows | None = None,
     reuse: FragmentReuse | None = None,

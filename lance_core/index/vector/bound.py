@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.byte_cache import ByteCache
-    from lance_core.index.ordinals import OrdinalSpace
+    from lance_core.index.ordinals import RowSpace
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.table.frag_reuse import FragmentReuse
@@ -104,7 +104,7 @@ class BoundSegment:
         segment: VectorSegment,
         scheduler: RangeScheduler,
         cache: ByteCache,
-        space: OrdinalSpace,
+        space: RowSpace,
         store_key: Hashable,
         reuse: FragmentReuse | None = None,
     ) -> None:
@@ -195,7 +195,7 @@ class BoundSegment:
         Returns
         -------
         Candidates
-            By distance, then row address. For IVF_PQ estimates of the metric (cosine: of twice
+            By distance, then row id. For IVF_PQ estimates of the metric (cosine: of twice
             ``1 - cos``), for IVF_FLAT exact. Rows without a distance (NaN) are never found.
         """
         top = TopRows(k, held.num_rows, lower, upper)
@@ -235,9 +235,9 @@ class BoundSegment:
             )
 
     def candidates(self, top: TopRows) -> Candidates:
-        """Return what ``top`` has kept of this segment's rows, by distance, then row address."""
+        """Return what ``top`` has kept of this segment's rows, by distance, then row id."""
         distances, ordinals = top.nearest()
-        return Candidates(distances, self.space.to_addresses(ordinals))
+        return Candidates(distances, self.space.to_row_ids(ordinals))
 
     def _load(self, partitions: NDArray[np.int64]) -> HeldPartitions:
         by_key: dict[Hashable, int] = {(self._key, p): p for p in partitions.tolist()}
