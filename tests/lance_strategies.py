@@ -12,7 +12,7 @@ Nor is what pylance does wrongly:
 * packed structs of 256 bytes and more, or with vectors that are all null: it refuses or panics;
 * fixed-size lists of structs: it cannot read them beside another column;
 * slices of structs: it panics, see `LanceCase.batches_for_pylance`;
-* FSST in 2.0 of anything but plain text: it panics;
+* FSST in 2.0 of anything but plain text that is not all null: it panics;
 * vectors of bits or nulls only, or many bytes, as the structure that a hint asks for: it panics;
 * rows of more than 65,535 levels of lists in one another: it refuses to write them.
 """
@@ -87,7 +87,7 @@ leaves = st.one_of(
 
 def hints(kind: pa.DataType, version: str) -> st.SearchStrategy[dict[str, str]]:
     """Return metadata keys that ask a writer for encodings; most fields have none."""
-    has_fsst = is_text(kind) and (version != "2.0" or kind == pa.string())
+    has_fsst = is_text(kind) and version != "2.0"
     asked = {
         "lance-encoding:compression": ["zstd", "lz4", "none", *(["fsst"] if has_fsst else [])],
         "lance-encoding:bss": ["on", "off", "auto"],
