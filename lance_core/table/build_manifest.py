@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+from pyroaring import BitMap
+
+from lance_core.errors import InvalidRequestError
 from lance_core.proto import table_pb2
 from lance_core.table import fragment_upkeep as fragments, index_upkeep as indices
 from lance_core.table.flags import Feature
 from lance_core.table.metadata_upkeep import apply_config
+from lance_core.table.row_lineage import (
+    add_lineage,
+    check_complete,
+    has_stable_row_ids,
+    stamp_all_rows,
+    stamp_updated_rows,
+)
 from lance_core.table.transaction import (
     Append,
     CreateIndex,
@@ -34,8 +43,6 @@ from lance_core.table.writer_flags import set_flags
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pyroaring import BitMap
-
     from lance_core.proto import file_pb2
     from lance_core.table.manifest import Manifest
 
@@ -52,6 +59,8 @@ class Draft:
     message
         Manifest of the newest version, then of the next one; without version, time and
         transaction, which are those of the attempt to commit.
+    version
+        Number of the next version.
     indices
         Its index entries.
     fold
@@ -63,6 +72,7 @@ class Draft:
     """
 
     message: table_pb2.Manifest
+    version: int
     indices: list[table_pb2.IndexMetadata]
     fold: Callable[[BitMap], BitMap]
     restored: Manifest | None = None
@@ -135,9 +145,38 @@ def _delete(operation: Delete, draft: Draft) -> None:
 
 @_apply.register
 def _update(operation: Update, draft: Draft) -> None:
-    updated: Sequence[table_pb2.DataFragment] = operation.updated_fragments
     if operation.mode is UpdateMode.REWRITE_ROWS:
-        updated = fragments.with_deletions_of(draft.fragments_by_id, updated)
+        _update_rows(operation, draft)
+    else:
+        _update_columns(operation, draft)
+
+
+def _update_rows(operation: Update, draft: Draft) -> None:
+    message, present = draft.message, draft.fragments_by_id
+    added = fragments.numbered(operation.new_fragments, fragments.next_fragment_id(message))
+    updated = fragments.with_deletions_of(present, operation.updated_fragments)
+    remaining = fragments.replaced(
+        message.fragments, updated=updated, removed=operation.removed_fragment_ids, added=added
+    )
+    if has_stable_row_ids(message):
+        changed = {*operation.removed_fragment_ids, *(fragment.id for fragment in updated)}
+        sources = [present[fragment_id] for fragment_id in sorted(changed)]
+        if add_lineage(message, added, draft.version, sources):
+            indices.cover_moved_rows(
+                draft.indices,
+                BitMap(changed),
+                BitMap(fragment.id for fragment in added),
+                indices.related_fields(operation.fields_preserving_coverage, message.fields),
+            )
+    fragments.set_fragments(message, remaining)
+
+
+def _update_columns(operation: Update, draft: Draft) -> None:
+    updated = [fragments.copied(fragment) for fragment in operation.updated_fragments]
+    for fragment in updated:
+        offsets = operation.updated_offsets.get(fragment.id)
+        if offsets is not None:
+            stamp_updated_rows(fragment, offsets, draft.version)
     fragments.set_fragments(
         draft.message,
         fragments.replaced(
@@ -147,9 +186,7 @@ def _update(operation: Update, draft: Draft) -> None:
             added=_new(draft, operation.new_fragments),
         ),
     )
-    if operation.mode is UpdateMode.REWRITE_COLUMNS:
-        changed = {fragment.id for fragment in updated}
-        _withdraw(draft, {fragment: set(operation.fields_modified) for fragment in changed})
+    _withdraw(draft, {fragment.id: set(operation.fields_modified) for fragment in updated})
 
 
 @_apply.register
@@ -162,7 +199,9 @@ def _data_replacement(operation: DataReplacement, draft: Draft) -> None:
         if fragment_id not in present:
             raise InvalidRequestError(f"there is no fragment {fragment_id} to change")
         own = [each for each in operation.replacements if each.fragment_id == fragment_id]
-        changed.append(fragments.with_replacements(present[fragment_id], own))
+        fragment = fragments.with_replacements(present[fragment_id], own)
+        stamp_all_rows(fragment, draft.version)
+        changed.append(fragment)
     fragments.set_fragments(
         draft.message, fragments.replaced(draft.message.fragments, updated=changed)
     )
@@ -180,7 +219,13 @@ def _merge(operation: Merge, draft: Draft) -> None:
             if fragment.id in before
         },
     )
-    fragments.set_fragments(draft.message, operation.fragments)
+    merged = [fragments.copied(fragment) for fragment in operation.fragments]
+    if has_stable_row_ids(draft.message):
+        check_complete(merged)
+        for fragment in merged:
+            if fragment.id in before and fragment.files != before[fragment.id].files:
+                stamp_all_rows(fragment, draft.version)
+    fragments.set_fragments(draft.message, merged)
     _set_schema(draft.message, operation.fields)
     _set_metadata(draft.message, operation.schema_metadata)
     draft.indices = indices.without_dropped_fields(draft.indices, operation.fields)
@@ -204,10 +249,15 @@ def _rewrite(operation: Rewrite, draft: Draft) -> None:
     fragments.set_fragments(
         draft.message, fragments.replaced(draft.message.fragments, removed=old, added=new)
     )
+    is_stable = has_stable_row_ids(draft.message)
+    if is_stable:
+        check_complete(new)
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
     for entry in draft.indices:
         change = rewritten.get(entry.uuid.uuid)
-        if change is not None:
+        if change is None and is_stable and indices.stores_row_ids(entry):
+            entry.fragment_bitmap = indices.rewritten_coverage(entry, operation.groups)
+        elif change is not None:
             entry.fragment_bitmap = indices.rewritten_coverage(entry, operation.groups)
             entry.uuid.CopyFrom(change.new_id)
             entry.index_details.CopyFrom(change.new_index_details)
@@ -262,10 +312,10 @@ def _update_bases(operation: UpdateBases, draft: Draft) -> None:
 def _new(
     draft: Draft, new_fragments: Iterable[table_pb2.DataFragment]
 ) -> list[table_pb2.DataFragment]:
-    """Return new fragments as they enter the manifest: with ids, and rows with theirs."""
+    """Return new fragments as they enter the manifest: with ids, and their rows with theirs."""
     added = fragments.numbered(new_fragments, fragments.next_fragment_id(draft.message))
-    if added and draft.message.reader_feature_flags & Feature.STABLE_ROW_IDS:
-        raise UnsupportedFeatureError("rows with stable ids cannot be added yet")
+    if has_stable_row_ids(draft.message):
+        add_lineage(draft.message, added, draft.version)
     return added
 
 

@@ -73,8 +73,7 @@ def with_deletions_of(
     changed: list[Fragment] = []
     for update in updated:
         _check_present(update.id, fragments)
-        fragment = Fragment()
-        fragment.CopyFrom(fragments[update.id])
+        fragment = copied(fragments[update.id])
         fragment.deletion_file.CopyFrom(update.deletion_file)
         changed.append(fragment)
     return changed
@@ -86,8 +85,7 @@ def without_dead_files(fragment: Fragment, fields: Iterable[file_pb2.Field]) -> 
     Hidden columns of row lineage keep a file alive.
     """
     live = {field.id for field in fields}
-    kept = Fragment()
-    kept.CopyFrom(fragment)
+    kept = copied(fragment)
     del kept.files[:]
     kept.files.extend(
         file
@@ -99,8 +97,7 @@ def without_dead_files(fragment: Fragment, fields: Iterable[file_pb2.Field]) -> 
 
 def with_replacements(fragment: Fragment, replacements: Iterable[Replacement]) -> Fragment:
     """Return a fragment some of whose columns lie in other files now."""
-    changed = Fragment()
-    changed.CopyFrom(fragment)
+    changed = copied(fragment)
     for replacement in replacements:
         replaced_fields = set(replacement.new_file.fields)
         for file in changed.files:
@@ -133,8 +130,14 @@ def _check_present(fragment_id: int, fragments: Mapping[int, Fragment]) -> None:
         raise InvalidRequestError(f"there is no fragment {fragment_id} to change")
 
 
-def _with_id(fragment: Fragment, fragment_id: int) -> Fragment:
+def copied(fragment: Fragment) -> Fragment:
+    """Return a copy, to be changed."""
     copy = Fragment()
     copy.CopyFrom(fragment)
+    return copy
+
+
+def _with_id(fragment: Fragment, fragment_id: int) -> Fragment:
+    copy = copied(fragment)
     copy.id = fragment_id
     return copy

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 Entry = table_pb2.IndexMetadata
 
+_BTREE = "btreeindexdetails"
+_OF_ROW_IDS = frozenset(
+    (
+        "vectorindexdetails",
+        "bitmapindexdetails",
+        "labellistindexdetails",
+        "ngramindexdetails",
+        "invertedindexdetails",
+    )
+)
+
 
 def withdraw(
     entries: Iterable[Entry],
@@ -74,6 +85,50 @@ def with_ancestors(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -
             found.add(each)
             each = parents.get(each, -1)
     return found
+
+
+def related_fields(field_ids: Iterable[int], fields: Sequence[file_pb2.Field]) -> set[int]:
+    """Return fields, all that contain them and all that they contain."""
+    wanted = set(field_ids)
+    below = {field.id for field in fields if with_ancestors([field.id], fields) & wanted}
+    return with_ancestors(wanted, fields) | below
+
+
+def stores_row_ids(entry: Entry) -> bool:
+    """Tell whether a segment of a dataset with stable row ids names rows by those.
+
+    Notes
+    -----
+    Lance table format, section "What does an index store"; verified against pylance 14.0.2. BTrees
+    of version 1 and indices of zones store addresses.
+    """
+    kind = entry.index_details.type_url.rpartition(".")[2].lower()
+    return kind in _OF_ROW_IDS or (kind == _BTREE and entry.index_version == 0)
+
+
+def cover_moved_rows(
+    entries: Iterable[Entry], sources: BitMap, moved: BitMap, changed_fields: Collection[int]
+) -> None:
+    """Add the fragments that rows were moved to, to the coverage of segments that find them there.
+
+    Parameters
+    ----------
+    entries
+        Entries of a dataset with stable row ids; changed in place.
+    sources
+        Fragments that the rows were moved from.
+    moved
+        New fragments, with no other rows in them.
+    changed_fields
+        Fields with new values; none = not known, and then nothing is covered.
+    """
+    for entry in entries:
+        keeps = changed_fields and not set(entry.fields) & set(changed_fields)
+        if not keeps or is_system(entry) or not stores_row_ids(entry) or not entry.fragment_bitmap:
+            continue
+        covered = coverage(entry)
+        if sources.issubset(covered):
+            entry.fragment_bitmap = coverage_bytes(covered | moved)
 
 
 def rewritten_coverage(entry: Entry, groups: Sequence[RewriteGroup]) -> bytes:

@@ -39,10 +39,13 @@ class NewDataset:
         Version of data files, until an overwrite brings others.
     scheme
         Names of manifests; ``V1`` only for readers that know no other.
+    has_stable_row_ids
+        Whether rows get ids that they keep when they are updated or compacted.
     """
 
     file_version: str = "2.2"
     scheme: NamingScheme = NamingScheme.V2
+    has_stable_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +68,11 @@ def first_message(transaction: Transaction, new: NewDataset) -> table_pb2.Manife
     if not isinstance(transaction.operation, Overwrite):
         name = type(transaction.operation).__name__
         raise InvalidRequestError(f"{name} needs a dataset; make one by an overwrite")
+    flags = int(Feature.STABLE_ROW_IDS) if new.has_stable_row_ids else 0
     return table_pb2.Manifest(
-        data_format=table_pb2.DataStorageFormat(file_format="lance", version=new.file_version)
+        data_format=table_pb2.DataStorageFormat(file_format="lance", version=new.file_version),
+        reader_feature_flags=flags,
+        writer_feature_flags=flags,
     )
 
 
@@ -105,7 +111,12 @@ def next_version(
         message.CopyFrom(base.message)
         section.CopyFrom(base.index_section)
     draft = Draft(
-        message, list(section.indices), addition.fold, addition.restored, addition.reuse_entry
+        message,
+        version,
+        list(section.indices),
+        addition.fold,
+        addition.restored,
+        addition.reuse_entry,
     )
     apply_operation(draft, transaction.operation)
     _stamp(draft.message, version)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SUPPORTED_WRITE = int(
     Feature.DELETION_FILES
+    | Feature.STABLE_ROW_IDS
     | Feature.V2_FILES
     | Feature.TABLE_CONFIG
     | Feature.BASE_PATHS

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 
-def history(root: Path) -> None:
+def history(root: Path, *, stable: bool = False) -> None:
     """Make a dataset with one version, or more, of each operation."""
     table = pa.table({"id": pa.array(range(100), pa.int64()), "x": [float(i) for i in range(100)]})
-    dataset = lance.write_dataset(table, root, max_rows_per_file=25)
+    dataset = lance.write_dataset(table, root, max_rows_per_file=25, enable_stable_row_ids=stable)
     lance.write_dataset(table.slice(0, 10), root, mode="append", commit_message="ten more")
     dataset = lance.dataset(root)
     dataset.delete("id = 3")
