@@ -249,8 +249,8 @@ def test_fragments_that_contradict_themselves_are_corrupt(
 
 def test_an_unsupported_feature_is_refused_by_name() -> None:
     message = manifest_message()
-    message.reader_feature_flags = message.writer_feature_flags = int(Feature.STABLE_ROW_IDS)
-    with pytest.raises(UnsupportedFeatureError, match="stable row ids"):
+    message.reader_feature_flags = message.writer_feature_flags = int(Feature.DATA_OVERLAY_FILES)
+    with pytest.raises(UnsupportedFeatureError, match="data overlay files"):
         check_supported(read_message(message))
 
 
