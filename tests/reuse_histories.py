@@ -36,8 +36,10 @@ class Compactions:
     lost: set[int] = field(default_factory=set)
     next_id: int = 0
     versions: list[ReuseVersion] = field(default_factory=list)
+    version: int = 1
 
     def append(self, num_rows: int) -> None:
+        self.version += 1
         self.rows[self.next_id] = [{self.next_id << 32 | row} for row in range(num_rows)]
         self.next_id += 1
 
@@ -51,7 +53,8 @@ class Compactions:
     def compact(self, groups: Sequence[tuple[Sequence[int], int]]) -> None:
         """Compact groups of fragments, each into fragments of so many rows."""
         made = tuple(self._compact(old, size) for old, size in groups if old)
-        self.versions.append(ReuseVersion(len(self.versions) + 3, made))
+        self.versions.append(ReuseVersion(self.version, made))
+        self.version += 1
 
     def _compact(self, old: Sequence[int], size: int) -> ReuseGroup:
         survivors = {f: BitMap(o for o, r in enumerate(self.rows[f]) if r) for f in old}
@@ -101,19 +104,24 @@ def random_compactions(seed: int, *, num_steps: int = 30, max_rows: int = 60) ->
     rng = np.random.default_rng(seed)
     table = Compactions()
     for _ in range(num_steps):
-        step = rng.random()
-        fragments = list(table.rows)
-        if step < 0.3 or not fragments:
-            table.append(int(rng.integers(0, max_rows)))
-        elif step < 0.7:
-            fragment = int(rng.choice(fragments))
-            num_rows = len(table.rows[fragment])
-            share = rng.choice([0.02, 0.3, 1.0])
-            for offset in np.flatnonzero(rng.random(num_rows) < share).tolist():
-                table.delete(fragment, offset)
-        else:
-            chosen = rng.permutation(fragments)[: rng.integers(1, len(fragments) + 1)].tolist()
-            cut = int(rng.integers(0, len(chosen) + 1))
-            sizes = rng.integers(1, 2 * max_rows, 2).tolist()
-            table.compact([(chosen[:cut], sizes[0]), (chosen[cut:], sizes[1])])
+        random_step(table, rng, max_rows)
     return table
+
+
+def random_step(table: Compactions, rng: np.random.Generator, max_rows: int = 60) -> None:
+    """Append, delete or compact."""
+    step = rng.random()
+    fragments = list(table.rows)
+    if step < 0.3 or not fragments:
+        table.append(int(rng.integers(0, max_rows)))
+    elif step < 0.7:
+        fragment = int(rng.choice(fragments))
+        num_rows = len(table.rows[fragment])
+        share = rng.choice([0.02, 0.3, 1.0])
+        for offset in np.flatnonzero(rng.random(num_rows) < share).tolist():
+            table.delete(fragment, offset)
+    else:
+        chosen = rng.permutation(fragments)[: rng.integers(1, len(fragments) + 1)].tolist()
+        cut = int(rng.integers(0, len(chosen) + 1))
+        sizes = rng.integers(1, 2 * max_rows, 2).tolist()
+        table.compact([(chosen[:cut], sizes[0]), (chosen[cut:], sizes[1])])

@@ -22,8 +22,6 @@ from lance_core.table.reuse_history import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pyroaring import BitMap
-
     from lance_core.io.store import ObjectStore
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexMetadata
@@ -94,7 +92,6 @@ def read_reuse_history(
 def write_reuse_entry(
     store: ObjectStore,
     history: ReuseHistory,
-    coverage: BitMap,
     *,
     dataset_version: int,
     created_at_ms: int,
@@ -107,12 +104,14 @@ def write_reuse_entry(
         Root of the dataset.
     history
         What the entry is to hold.
-    coverage
-        Fragments that it names; readers do not use them.
     dataset_version
         Version before the one that is being committed.
     created_at_ms
         Milliseconds since the epoch.
+
+    Notes
+    -----
+    The bitmap names all fragments that came out of a compaction, which no reader uses.
     """
     entry_uuid = uuid.uuid4()
     content = history_to_content(history)
@@ -128,7 +127,7 @@ def write_reuse_entry(
         uuid=table_pb2.UUID(uuid=entry_uuid.bytes),
         name=REUSE_INDEX_NAME,
         dataset_version=dataset_version,
-        fragment_bitmap=coverage.serialize(),
+        fragment_bitmap=history.new_ids.serialize(),
         index_details=Any(type_url=_TYPE_URL, value=details.SerializeToString()),
         index_version=_UNTAGGED_VERSION,
         created_at=created_at_ms,
