@@ -25,8 +25,13 @@ FLIPS_PER_FILE = 60
 INTERNAL = (NotResidentError, UnusableSegmentError)
 
 
-@pytest.fixture(scope="module", params=["IVF_PQ", "IVF_FLAT"])
+@pytest.fixture(
+    scope="module",
+    params=[("IVF_PQ", False), ("IVF_FLAT", False), ("IVF_FLAT", True)],
+    ids=["IVF_PQ", "IVF_FLAT", "IVF_FLAT with stable row ids"],
+)
 def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    index_type, stable_row_ids = request.param
     folder = tmp_path_factory.mktemp("whole") / "t.lance"
     generator = np.random.default_rng(1)
     vectors = generator.standard_normal((700, DIMENSION)).astype(np.float32)
@@ -37,12 +42,14 @@ def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION),
         }
     )
-    dataset = lance.write_dataset(table.slice(0, 600), str(folder))
+    dataset = lance.write_dataset(
+        table.slice(0, 600), str(folder), enable_stable_row_ids=stable_row_ids
+    )
     dataset.create_index(
         "vec",
-        request.param,
+        index_type,
         num_partitions=4,
-        num_sub_vectors=4 if request.param == "IVF_PQ" else None,
+        num_sub_vectors=4 if index_type == "IVF_PQ" else None,
     )
     dataset.insert(table.slice(600))
     dataset.delete("id % 7 = 2")

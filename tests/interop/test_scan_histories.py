@@ -19,7 +19,13 @@ from tests.opened_table import OpenedTable, open_table
 pytestmark = pytest.mark.interop
 
 DataVersion = Literal["2.0", "2.1", "2.2"]
-PSEUDO = ["_rowid", "_rowaddr", "_rowoffset"]
+PSEUDO = [
+    "_rowid",
+    "_rowaddr",
+    "_rowoffset",
+    "_row_created_at_version",
+    "_row_last_updated_at_version",
+]
 
 
 def rows(seed: int, num_rows: int, first_id: int) -> pa.Table:
@@ -41,12 +47,18 @@ def rows(seed: int, num_rows: int, first_id: int) -> pa.Table:
 class History:
     """A dataset under change; columns and ids are remembered so that every step makes sense."""
 
-    def __init__(self, root: Path, data_version: DataVersion, seed: int) -> None:
+    def __init__(
+        self, root: Path, data_version: DataVersion, seed: int, *, stable_row_ids: bool = False
+    ) -> None:
         self.seed = seed
         self.next_id = 0
         self.num_added = 0
         self.dataset = lance.write_dataset(
-            self.new_rows(25), root, max_rows_per_file=10, data_storage_version=data_version
+            self.new_rows(25),
+            root,
+            max_rows_per_file=10,
+            data_storage_version=data_version,
+            enable_stable_row_ids=stable_row_ids,
         )
 
     def new_rows(self, num_rows: int) -> pa.Table:
@@ -73,6 +85,22 @@ class History:
     def update(self, number: int) -> None:
         self.dataset.update({"ok": "true"}, where=f"id % {number % 5 + 3} = 0")
 
+    def merge_insert(self, number: int) -> None:
+        merge = self.dataset.merge_insert("id")
+        merge = merge.when_matched_update_all().when_not_matched_insert_all()
+        known = set(self.dataset.schema.names)
+        if set(rows(0, 1, 0).column_names) == known:
+            merge.execute(rows(self.seed, 12, number % 40))
+
+    def restore(self, number: int) -> None:
+        lance.dataset(self.dataset.uri, version=number % self.dataset.version + 1).restore()
+        self.dataset = lance.dataset(self.dataset.uri)
+
+    def spill(self, number: int) -> None:
+        del number
+        self.dataset.update_config({"lance.row_lineage.spill": "true"})
+        self.dataset.update_config({"lance.row_lineage.inline_max_bytes": "0"})
+
     def add_column(self, number: int) -> None:
         self.num_added += 1
         self.dataset.add_columns({f"added{self.num_added}": f"id * {number}"})
@@ -98,6 +126,9 @@ ACTIONS = [
     "delete",
     "delete_run",
     "update",
+    "merge_insert",
+    "restore",
+    "spill",
     "add_column",
     "drop_column",
     "rename_column",
@@ -121,13 +152,13 @@ def check(ours: OpenedTable, dataset: lance.LanceDataset, seed: int) -> None:
 
 
 @settings(max_examples=20)
-@given(st.sampled_from(["2.0", "2.1", "2.2"]), steps, st.integers(0, 1000))
+@given(st.sampled_from(["2.0", "2.1", "2.2"]), steps, st.integers(0, 1000), st.booleans())
 def test_every_version_of_a_history_reads_as_pylance_reads_it(
-    data_version: DataVersion, steps: list[tuple[str, int]], seed: int
+    data_version: DataVersion, steps: list[tuple[str, int]], seed: int, stable_row_ids: bool
 ) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
-        history = History(folder / "t.lance", data_version, seed)
+        history = History(folder / "t.lance", data_version, seed, stable_row_ids=stable_row_ids)
         for action, number in steps:
             history.step(action, number)
         for version in {1, history.dataset.version}:

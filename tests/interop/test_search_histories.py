@@ -29,6 +29,8 @@ STEPS = st.lists(
         st.tuples(st.just("index"), st.integers(1, 6)),
         st.tuples(st.just("extend index"), st.just(0)),
         st.tuples(st.just("compact"), st.just(0)),
+        st.tuples(st.just("replace"), st.integers(2, 9)),
+        st.tuples(st.just("touch"), st.integers(2, 9)),
     ),
     max_size=6,
 )
@@ -43,23 +45,29 @@ class History:
     generator: np.random.Generator
     live: dict[int, np.ndarray | None] = field(default_factory=dict)
     next_id: int = 0
+    stable_row_ids: bool = False
 
     def append(self, count: int, null_every: int = 0) -> None:
         vectors = self.generator.standard_normal((count, DIMENSION)).astype(np.float32)
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
         is_null = (ids % null_every == 0) if null_every > 0 else np.zeros(count, bool)
-        rows = pa.table(
-            {
-                "id": ids,
-                "vec": pa.FixedSizeListArray.from_arrays(
-                    pa.array(vectors.ravel()), DIMENSION, mask=pa.array(is_null)
-                ),
-            }
+        rows = self.table(ids, vectors, is_null)
+        lance.write_dataset(
+            rows,
+            self.uri,
+            mode="append" if self.next_id > count else "create",
+            enable_stable_row_ids=self.stable_row_ids,
         )
-        lance.write_dataset(rows, self.uri, mode="append" if self.next_id > count else "create")
         for row, vector, null in zip(ids.tolist(), vectors, is_null.tolist(), strict=True):
             self.live[row] = None if null else vector
+
+    @staticmethod
+    def table(ids: np.ndarray, vectors: np.ndarray, is_null: np.ndarray) -> pa.Table:
+        lists = pa.FixedSizeListArray.from_arrays(
+            pa.array(vectors.ravel()), DIMENSION, mask=pa.array(is_null)
+        )
+        return pa.table({"id": ids, "touched": np.zeros(len(ids), np.int64), "vec": lists})
 
     def step(self, kind: str, argument: int) -> None:
         dataset = lance.dataset(self.uri)
@@ -76,8 +84,19 @@ class History:
             )
         elif kind == "extend index":
             dataset.optimize.optimize_indices(num_indices_to_merge=0)
+        elif kind == "replace":
+            self.replace([row for row in self.live if row % argument == 1])
+        elif kind == "touch":
+            dataset.update({"touched": f"{argument}"}, where=f"id % {argument} = 1")
         else:
             dataset.optimize.compact_files()
+
+    def replace(self, ids: list[int]) -> None:
+        """Give rows other vectors."""
+        vectors = self.generator.standard_normal((len(ids), DIMENSION)).astype(np.float32)
+        rows = self.table(np.array(ids, np.int64), vectors, np.zeros(len(ids), bool))
+        lance.dataset(self.uri).merge_insert("id").when_matched_update_all().execute(rows)
+        self.live.update(zip(ids, vectors, strict=True))
 
     def nearest(self, query: np.ndarray, k: int) -> pa.Table:
         rows = [(row, vector) for row, vector in self.live.items() if vector is not None]
@@ -88,12 +107,23 @@ class History:
         return pa.table({"id": ids, "_distance": pa.array(distances[first].astype(np.float32))})
 
 
-@given(steps=STEPS, metric=METRICS, seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 5, 300]))
+@given(
+    steps=STEPS,
+    metric=METRICS,
+    seed=st.integers(0, 2**32 - 1),
+    k=st.sampled_from([1, 5, 300]),
+    stable_row_ids=st.booleans(),
+)
 def test_the_nearest_live_rows_are_found_after_any_history(
-    steps: list[tuple[str, int]], metric: str, seed: int, k: int
+    steps: list[tuple[str, int]], metric: str, seed: int, k: int, stable_row_ids: bool
 ):
     with TemporaryDirectory() as folder:
-        history = History(str(Path(folder) / "t.lance"), metric, np.random.default_rng(seed))
+        history = History(
+            str(Path(folder) / "t.lance"),
+            metric,
+            np.random.default_rng(seed),
+            stable_row_ids=stable_row_ids,
+        )
         history.append(120)
         for kind, argument in steps:
             history.step(kind, argument)
