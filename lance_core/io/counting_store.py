@@ -76,6 +76,10 @@ class CountingStore:
         """Write to the other store unless the path is taken; writes are not counted."""
         self._store.put_if_absent(path, data)
 
+    def delete(self, path: str) -> None:
+        """Remove an object of the other store; this is not counted."""
+        self._store.delete(path)
+
     def open_sink(self, path: str) -> ObjectSink:
         """Write to the other store in pieces; writes are not counted."""
         return self._store.open_sink(path)

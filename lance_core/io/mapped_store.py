@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,12 @@ class MappedStore:
         file = self._file(path)
         with os_errors_translated(str(file)):
             create_file(file, data)
+
+    def delete(self, path: str) -> None:
+        """Remove a file; views of it stay readable. Its folder stays, even if it is empty."""
+        file = self._file(path)
+        with suppress(ObjectNotFoundError), os_errors_translated(str(file)):
+            file.unlink()
 
     def open_sink(self, path: str) -> ObjectSink:
         """Write a file beside the target; sync it and rename it into place at the end."""

@@ -111,6 +111,11 @@ class MemoryStore:
                 raise ObjectExistsError(f"{self.uri}/{path} exists already")
             self._store(path, data)
 
+    def delete(self, path: str) -> None:
+        """Forget an object; views of it stay readable."""
+        with self._lock:
+            self._objects.pop(check_path(path), None)
+
     def open_sink(self, path: str) -> ObjectSink:
         """Gather the pieces; store them when they are complete."""
         return ObjectSink(f"{self.uri}/{path}", _MemoryUpload(self, check_path(path)))

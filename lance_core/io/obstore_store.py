@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 import obstore as obs
 from obstore.store import from_url
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import InvalidRequestError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.io.obstore_errors import (
     first_line,
     means_outside_the_object,
@@ -127,8 +128,19 @@ class ObStore:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Write an object by the store's own conditional put."""
-        with obstore_errors_translated(self._location(path)):
-            obs.put(self._store, check_path(path), data, mode="create")
+        try:
+            with obstore_errors_translated(self._location(path)):
+                obs.put(self._store, check_path(path), data, mode="create")
+        except NotImplementedError as error:
+            raise UnsupportedFeatureError(
+                f"{self.uri} cannot create an object only where there is none, so two commits could"
+                " overwrite each other; commit through an external manifest store"
+            ) from error
+
+    def delete(self, path: str) -> None:
+        """Remove an object, one request."""
+        with suppress(ObjectNotFoundError), obstore_errors_translated(self._location(path)):
+            obs.delete(self._store, check_path(path))
 
     def open_sink(self, path: str) -> ObjectSink:
         """Upload in parts, several at a time; small objects by one put."""

@@ -68,7 +68,13 @@ class ObjectStore(Protocol):
         """Write an object, replacing one that exists; readers never see a part of it."""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Write an object atomically, or raise ``ObjectExistsError`` and change nothing."""
+        """Write an object atomically, or raise ``ObjectExistsError`` and change nothing.
+
+        Raises ``UnsupportedFeatureError`` where the store cannot do that.
+        """
+
+    def delete(self, path: str) -> None:
+        """Remove an object; one that is not there stays so."""
 
     def open_sink(self, path: str) -> ObjectSink:
         """Begin an object that is written in pieces, replacing one that exists when finished.

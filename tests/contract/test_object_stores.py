@@ -48,6 +48,18 @@ class ObjectStoreContract:
         store.put("a", b"0123")
         assert bytes(store.get_range("a", 4, 4)) == b""
 
+    def test_a_deleted_object_is_gone(self, store: ObjectStore) -> None:
+        store.put("a/b", b"0123")
+        store.put("a/c", b"4567")
+        store.delete("a/b")
+        store.delete("a/b")
+        store.delete("a")
+        with pytest.raises(ObjectNotFoundError):
+            store.head("a/b")
+        assert [meta.path for meta in store.list_folder("a")[1]] == ["a/c"]
+        store.put_if_absent("a/b", b"89")
+        assert bytes(store.get_range("a/b", 0, 2)) == b"89"
+
     def test_an_empty_object_can_be_read(self, store: ObjectStore) -> None:
         store.put("a", b"")
         assert bytes(store.get_range("a", 0, 0)) == b""

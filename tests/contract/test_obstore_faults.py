@@ -16,6 +16,7 @@ from lance_core.errors import (
     StoreError,
     StoreThrottledError,
     StoreUnavailableError,
+    UnsupportedFeatureError,
 )
 from lance_core.io.obstore_store import ObStore
 
@@ -154,6 +155,13 @@ def test_a_lost_conditional_put_says_that_the_object_exists(
     endpoint.status = status
     with pytest.raises(ObjectExistsError):
         endpoint.store().put_if_absent("a", b"x")
+
+
+def test_a_store_told_not_to_put_conditionally_refuses_to(endpoint: Endpoint) -> None:
+    store = endpoint.store(aws_conditional_put="disabled")
+    with pytest.raises(UnsupportedFeatureError, match="external manifest store"):
+        store.put_if_absent("a", b"x")
+    assert endpoint.requests == []
 
 
 def test_a_passing_fault_is_tried_again_as_often_as_asked(endpoint: Endpoint) -> None:
