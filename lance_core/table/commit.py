@@ -15,6 +15,7 @@ from lance_core.errors import (
     StoreUnavailableError,
     VersionNotFoundError,
 )
+from lance_core.table.base_paths import refuse_base
 from lance_core.table.commits_since import Commit, Lineage
 from lance_core.table.conflict_rules import Side, Verdict
 from lance_core.table.conflicts import verdict
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.proto import table_pb2
+    from lance_core.table.base_paths import OpenBase
     from lance_core.table.manifest import Manifest
     from lance_core.table.reuse_history import ReuseHistory
 
@@ -58,6 +60,7 @@ def commit(
     *,
     new: NewDataset = _NEW,
     reuse: ReuseWriter | None = None,
+    open_base: OpenBase = refuse_base,
     max_attempts: int = 20,
 ) -> Snapshot:
     """Commit a transaction on top of the newest version.
@@ -76,6 +79,8 @@ def commit(
         How to make the dataset, if the transaction does.
     reuse
         For a rewrite that leaves indices as they are, to be led through the reuse history.
+    open_base
+        Gives the means to read files of other datasets, for a rebase and for the snapshot returned.
     max_attempts
         How often to try when others publish first.
 
@@ -102,11 +107,11 @@ def commit(
     -----
     Lance table format, section "Committing"; raced against pylance 14.0.2.
     """
-    attempt = _Attempt(scheduler, transaction, new, reuse)
+    attempt = _Attempt(scheduler, transaction, new, reuse, open_base)
     for number in range(max_attempts):
         version = attempt.make()
         if version is not None:
-            return open_snapshot(scheduler, version)
+            return open_snapshot(scheduler, version, open_base)
         _pause(number)
     if attempt.fault is not None:
         raise attempt.fault
@@ -124,11 +129,13 @@ class _Attempt:
         transaction: Transaction,
         new: NewDataset,
         reuse: ReuseWriter | None,
+        open_base: OpenBase,
     ) -> None:
         self._scheduler = scheduler
         self._transaction = transaction
         self._new = new
         self._reuse = reuse
+        self._open_base = open_base
         self._lineage = Lineage(scheduler)
         self._written: bytes | None = None
         self.checked = transaction.read_version
@@ -187,7 +194,8 @@ class _Attempt:
                 version=base.version,
                 is_retryable=True,
             ) from error
-        ground = Ground(self._scheduler, read, base, history.fold)
+        newest = Snapshot(self._scheduler, "", base, self._open_base)  # nothing of it is cached
+        ground = Ground(read, newest, history.fold)
         theirs = [each.transaction.operation for each in commits]
         self._transaction = rebase(self._transaction, theirs, ground)
 

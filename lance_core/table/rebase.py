@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyroaring import BitMap
+
 from lance_core.errors import CommitConflictError
 from lance_core.proto import table_pb2
-from lance_core.table.deletion import read_deleted_offsets
+from lance_core.table.deletion import deleted_offsets_at
 from lance_core.table.deletion_writer import write_deletion_file
 from lance_core.table.fragment import fragment_from_proto
 from lance_core.table.fragment_upkeep import moved_fields
@@ -26,10 +28,8 @@ from lance_core.table.transaction import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pyroaring import BitMap
-
-    from lance_core.io.scheduler import RangeScheduler
     from lance_core.table.manifest import Manifest
+    from lance_core.table.snapshot import Snapshot
 
 Fragment = table_pb2.DataFragment
 
@@ -40,19 +40,16 @@ class Ground:
 
     Parameters
     ----------
-    scheduler
-        Reads from the root of the dataset, and its store is written to.
     read
         The version that the transaction was computed from.
     newest
-        The version it is to be committed on top of.
+        The version it is to be committed on top of; the store of its scheduler is written to.
     fold
         Leads coverage through the reuse history of ``newest``.
     """
 
-    scheduler: RangeScheduler
     read: Manifest
-    newest: Manifest
+    newest: Snapshot
     fold: Callable[[BitMap], BitMap]
 
 
@@ -111,7 +108,7 @@ def _merged(
     updated: Iterable[Fragment], removed: Iterable[int], ground: Ground
 ) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
     """Merge deletions fragment by fragment; one left without rows joins those removed."""
-    before, after = _by_id(ground.read), _by_id(ground.newest)
+    before, after = _by_id(ground.read), _by_id(ground.newest.manifest)
     kept: list[Fragment] = []
     gone = list(removed)
     for fragment_id in gone:
@@ -141,15 +138,20 @@ def _deleted_by_both(ours: Fragment, before: Fragment, after: Fragment, ground: 
 
 
 def _deleted(fragment: Fragment, ground: Ground) -> BitMap:
-    value = fragment_from_proto(fragment, ground.newest.path)
-    return read_deleted_offsets(ground.scheduler, value)
+    value = fragment_from_proto(fragment, ground.newest.manifest.path)
+    if value.deletion_file is None:
+        return BitMap()
+    place = ground.newest.deletion_place(value.id, value.deletion_file)
+    return deleted_offsets_at(place, value, value.deletion_file)
 
 
 def _with_deletions(fragment: Fragment, deleted: BitMap, ground: Ground) -> Fragment:
     changed = Fragment()
     changed.CopyFrom(fragment)
     changed.deletion_file.CopyFrom(
-        write_deletion_file(ground.scheduler.store, fragment.id, ground.newest.version, deleted)
+        write_deletion_file(
+            ground.newest.scheduler.store, fragment.id, ground.newest.version, deleted
+        )
     )
     return changed
 
@@ -164,7 +166,7 @@ def _recovered(operation: CreateIndex, theirs: Sequence[Operation], ground: Grou
             for field in with_ancestors(fields, ground.read.message.fields):
                 by_field.setdefault(field, set()).add(fragment_id)
         entries = withdraw(entries, by_field, ground.fold)
-    present = {field.id for field in ground.newest.message.fields}
+    present = {field.id for field in ground.newest.manifest.message.fields}
     if not all(present.issuperset(entry.fields) for entry in entries):
         raise CommitConflictError(
             "an indexed column is gone", version=ground.newest.version, is_retryable=True

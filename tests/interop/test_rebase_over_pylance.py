@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap
 
+from lance_core.dataset import open_dataset
 from lance_core.errors import CommitConflictError
+from lance_core.proto import table_pb2
 from lance_core.table.commit import commit
+from lance_core.table.deletion_writer import write_deletion_file
 from lance_core.table.fragment import DeletionFileType
-from lance_core.table.transaction import CreateIndex, Project, Transaction, Update
+from lance_core.table.transaction import CreateIndex, Delete, Project, Transaction, Update
 from tests.committed import (
     append,
     apply,
@@ -205,3 +209,20 @@ def test_a_commit_that_was_published_unseen_is_not_published_twice(tmp_path: Pat
     append(first, rows(10, 20))
     assert commit(old.scheduler, transaction).version == first.version
     assert opened(tmp_path).version == 3
+
+
+def test_deletions_of_a_clone_are_merged_with_those_of_its_source(tmp_path: Path) -> None:
+    create(tmp_path / "source", rows(0, 10))
+    source = lance.dataset(str(tmp_path / "source"))
+    source.delete("id = 0")
+    source.shallow_clone(str(tmp_path / "clone"), source.version)
+    old = open_dataset(tmp_path / "clone").snapshot
+    message = table_pb2.DataFragment()
+    message.CopyFrom(old.manifest.message.fragments[0])
+    store = old.scheduler.store
+    message.deletion_file.CopyFrom(write_deletion_file(store, 0, old.version, BitMap([0, 1])))
+    lance.dataset(str(tmp_path / "clone")).delete("id = 2")
+    operation = Delete((message,), ())
+    commit(old.scheduler, Transaction(old.version, operation), open_base=old.open_base)
+    assert ids_of(tmp_path / "clone") == list(range(3, 10))
+    assert ids_of(tmp_path / "source") == list(range(1, 10))
