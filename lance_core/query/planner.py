@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,12 @@ def choose_index(
     Notes
     -----
     An index is a set of segments of one name. Its fragments that no usable segment answers for are
-    left to exact search, so a segment that cannot be read costs time and never a row.
+    left to exact search, so a segment that cannot be read costs time and never a row. So are
+    fragments that two segments claim, as those of Lance 0.21 do: which of them holds a row, and
+    whether as it is now, is not told.
     """
     usable = [s for s in segments if s.reason is None and metric in {None, s.metric}]
-    chosen = _best_index(usable)
+    chosen = _uncontested(_best_index(usable))
     if chosen:
         metric = chosen[0].metric
     elif metric is None:
@@ -60,12 +63,19 @@ def choose_index(
     if not use_index:
         chosen = []
     covered = BitMap.union(BitMap(), *(s.coverage for s in chosen))
-    used = {s.uuid for s in chosen}
+    used = {s.uuid for s in chosen if s.coverage}
+    emptied = {s.uuid for s in chosen} - used
     return IndexChoice(
         metric=metric,
         segments=tuple(s for s in chosen if s.coverage),
         skipped=tuple(
-            SkippedSegment(s.index_name, s.uuid, _why_skipped(s, metric, use_index=use_index))
+            SkippedSegment(
+                s.index_name,
+                s.uuid,
+                "other segments claim the same fragments"
+                if s.uuid in emptied
+                else _why_skipped(s, metric, use_index=use_index),
+            )
             for s in segments
             if s.uuid not in used
         ),
@@ -89,6 +99,17 @@ def _best_index(usable: Sequence[SegmentDescription]) -> list[SegmentDescription
         return -len(covered), min(_created(s) for s in index)
 
     return min(by_index, key=preference)
+
+
+def _uncontested(index: Sequence[SegmentDescription]) -> list[SegmentDescription]:
+    """Return the segments without the fragments that several of them claim."""
+    seen, contested = BitMap(), BitMap()
+    for segment in index:
+        contested |= seen & segment.coverage
+        seen |= segment.coverage
+    if len(contested) == 0:
+        return list(index)
+    return [replace(segment, coverage=segment.coverage - contested) for segment in index]
 
 
 def _metric_without_index(segments: Sequence[SegmentDescription]) -> str:

@@ -140,3 +140,19 @@ def test_no_step_keeps_more_rows_than_there_are(k):
 
 def test_an_offset_behind_the_end_leaves_no_rows():
     assert plan([segment()], offset=5000, k=10, num_rows=1000).k == 0
+
+
+def test_fragments_that_two_segments_claim_are_searched_exactly():
+    made = plan(
+        [segment(covers=(0,)), segment(uuid="u2", covers=(0, 1)), segment(uuid="u3", covers=(2,))],
+        live=(0, 1, 2, 3),
+    )
+    assert made.flat is not None
+    assert made.flat.fragments == BitMap([0, 3])
+    assert [(s.segment.uuid, s.segment.coverage) for s in made.searches] == [
+        ("u2", BitMap([1])),
+        ("u3", BitMap([2])),
+    ]
+    assert [(s.uuid, s.reason) for s in made.skipped] == [
+        ("u1", "other segments claim the same fragments")
+    ]
