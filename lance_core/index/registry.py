@@ -38,8 +38,8 @@ class UnusableSegmentError(LanceError):
         super().__init__(reason)
 
 
-_KINDS = {
-    "VectorIndexDetails": IndexKind.VECTOR,
+_KINDS = {  # in lower case, since writers spell them in more ways than one
+    "vectorindexdetails": IndexKind.VECTOR,
     # Older writers say nothing; whether the files hold a vector index is seen when they are opened.
     "": IndexKind.VECTOR,
 }
@@ -59,7 +59,7 @@ def classify(segment: IndexMetadata) -> IndexKind | Unusable:
     """
     if segment.is_system:
         return Unusable("it serves the table itself")
-    kind = _KINDS.get(segment.type_name)
+    kind = _KINDS.get(segment.type_name.lower())
     if kind is None:
         return Unusable(f"index type {segment.type_name} is not supported")
     if not 0 <= segment.index_version <= _NEWEST_VECTOR_VERSION:
