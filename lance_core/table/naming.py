@@ -13,7 +13,8 @@ INDICES_FOLDER = "_indices"
 _SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _MAX_U64 = 2**64 - 1
-_DETACHED_BIT = 2**63
+FIRST_DETACHED = 2**63
+"""Smallest number of a version outside the history."""
 
 
 class NamingScheme(enum.Enum):
@@ -82,7 +83,7 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 def is_detached(version: int) -> bool:
     """Say whether a version number is one of a detached commit, which is outside the history."""
-    return version >= _DETACHED_BIT
+    return version >= FIRST_DETACHED
 
 
 def data_file_path(path: str) -> str:
