@@ -75,6 +75,9 @@ def ask(root: Path) -> None:
         dataset.search(np.ones(DIMENSION, np.float32), 5, nprobes=2, refine_factor=3)
         dataset.search(np.ones(DIMENSION, np.float32), 5, use_index=False, columns=["id"])
         dataset.scan().read_all()
+        dataset.scan(
+            ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+        ).read_all()
         dataset.take([0, 3, 5])
     except INTERNAL as error:
         pytest.fail(f"an internal signal came out: {error!r}")
