@@ -78,7 +78,7 @@ class QueryEngine:
         self._asked: dict[tuple[str | None, int], ColumnSearch] = {}
         self._prepared: dict[Hashable, _PreparedQuery] = {}
         self._num_rows: int | None = None
-        self._is_mapped = snapshot.scheduler.store.map(snapshot.manifest.path) is not None
+        self._is_mapped = _is_local(snapshot)
         self._lock = Lock()
 
     def count_rows(self) -> int:
@@ -293,6 +293,14 @@ class QueryEngine:
             with self._lock:
                 found = self._columns.setdefault(field.id, fresh)
         return found
+
+
+def _is_local(snapshot: Snapshot) -> bool:
+    """Tell whether all files of a version are mapped, so that reading them never waits."""
+    bases = snapshot.manifest.base_paths.values()
+    return snapshot.scheduler.store.map(snapshot.manifest.path) is not None and all(
+        "://" not in base.path or base.path.startswith("file://") for base in bases
+    )
 
 
 def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:

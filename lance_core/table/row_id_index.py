@@ -61,7 +61,9 @@ class RowIdIndex:
         """
         if len(self.first_ids) == 0:
             return np.full(len(row_ids), ROW_ADDRESS_TOMBSTONE, np.uint64)
-        run = np.searchsorted(self.first_ids, row_ids, side="right") - 1
+        run = np.empty(len(row_ids), np.int64)
+        order = np.argsort(row_ids)  # so that each search begins where the last one has read
+        run[order] = np.searchsorted(self.first_ids, row_ids[order], side="right") - 1
         steps = row_ids - self.first_ids[run]  # of ids before all runs it wraps to huge ones
         is_live = (run >= 0) & (steps < self.lengths[run].astype(np.uint64))
         return np.where(is_live, self.addresses[run] + steps, np.uint64(ROW_ADDRESS_TOMBSTONE))
