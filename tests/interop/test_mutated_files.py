@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.interop
-PARTS = 4
+PARTS = 2
 
 
 @pytest.mark.parametrize("part", range(PARTS))

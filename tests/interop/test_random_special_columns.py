@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lance_core.file.reader import LanceFileReader
 from lance_core.io.mapped_store import MappedStore
@@ -51,6 +51,7 @@ def nullable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 page_lengths = st.sampled_from([None, 3, 11])
+few = settings(lenient, max_examples=max(20, settings().max_examples // 3))
 both_writers = pytest.mark.parametrize("writer", ["ours", "pylance"])
 all_versions = pytest.mark.parametrize("version", VERSIONS)
 
@@ -65,7 +66,7 @@ documents = st.recursive(
 
 @both_writers
 @all_versions
-@lenient
+@few
 @given(values=nullable(documents), page_rows=page_lengths)
 def test_documents_keep_their_meaning(
     writer: Writer, version: str, values: list[Any], page_rows: int | None
@@ -81,7 +82,7 @@ def test_documents_keep_their_meaning(
 
 @both_writers
 @all_versions
-@lenient
+@few
 @given(
     values=nullable(st.binary(max_size=50)),
     repeats=st.sampled_from([1, 1, 1, 3_000]),
@@ -96,7 +97,7 @@ def test_blobs_are_the_bytes_that_were_written(
 
 @both_writers
 @all_versions
-@lenient
+@few
 @given(values=nullable(st.uuids()), page_rows=page_lengths)
 def test_extension_types_are_served_as_their_storage(
     writer: Writer, version: str, values: list[Any], page_rows: int | None
@@ -108,7 +109,7 @@ def test_extension_types_are_served_as_their_storage(
 
 @both_writers
 @all_versions
-@lenient
+@few
 @given(values=nullable(st.text(max_size=40)), page_rows=page_lengths)
 def test_views_are_served_as_plain_text(
     writer: Writer, version: str, values: list[str | None], page_rows: int | None
