@@ -234,7 +234,10 @@ def _dictionary(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Arr
     values = _without_null_items(values, place)
     if values.items.num_values == 0:
         return pa.nulls(values.num_values, arrow_type)
-    indices = _safe_indices(values, place).astype(arrow_type.index_type.to_pandas_dtype())
+    index_dtype = np.dtype(arrow_type.index_type.to_pandas_dtype())
+    if values.items.num_values - 1 > np.iinfo(index_dtype).max:
+        raise place.corrupt(f"{values.items.num_values} items, too many for {arrow_type}")
+    indices = _safe_indices(values, place).astype(index_dtype)
     index_array = pa.Array.from_buffers(
         arrow_type.index_type,
         values.num_values,

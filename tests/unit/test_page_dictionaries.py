@@ -11,7 +11,7 @@ from lance_core.encodings.levels import Layer, Layers, PageData
 from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
 from lance_core.encodings.page_runs import PageRuns
 from lance_core.encodings.place import Place
-from lance_core.encodings.values import FixedWidth, Values, Variable, with_validity
+from lance_core.encodings.values import FixedWidth, Indexed, Values, Variable, with_validity
 from lance_core.errors import CorruptFileError
 
 PLACE = Place("file.lance", "c")
@@ -68,3 +68,10 @@ def test_strings_as_indices_are_corrupt() -> None:
     data = PageData(words(b"a"), None, None, LAYERS, 1)
     with pytest.raises(CorruptFileError, match="not numbers"):
         apply_one_by_one(data, PageRuns.of_rows(np.array([0])), DICTIONARIES, PLACE)
+
+
+def test_a_dictionary_too_large_for_its_index_type_is_corrupt() -> None:
+    items = words(*(b"%d" % number for number in range(129)))
+    values = Indexed(np.array([128], np.int64), items)
+    with pytest.raises(CorruptFileError, match="too many"):
+        to_arrow(values, pa.dictionary(pa.int8(), pa.string()), PLACE)
