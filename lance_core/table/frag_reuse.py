@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.table.reuse_entry import find_reuse_entry, read_reuse_history
 from lance_core.table.reuse_map import AddressMap
 
@@ -40,12 +41,15 @@ def load_frag_reuse(cache: ByteCache, snapshot: Snapshot) -> FragmentReuse | Non
     CorruptFileError
         It contradicts the format.
     UnsupportedFeatureError
-        It is tagged: indices must not be used, as their rows cannot be found.
+        It is tagged, or rows have stable ids, which it does not say how to follow: indices must not
+        be used, as their rows cannot be found.
     """
     path = snapshot.manifest.path
     entry = find_reuse_entry(snapshot.indices, path)
     if entry is None:
         return None
+    if snapshot.has_stable_row_ids:
+        raise UnsupportedFeatureError(f"{path}: a fragment reuse index beside stable row ids")
     key = ("fragment reuse", snapshot.scheduler.store.uri, entry.uuid)
     return cache.get_or_load(key, lambda: _load(snapshot, entry, path))
 

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.io.mapped_store import MappedStore
 from lance_core.proto.frag_reuse_pb2 import FragmentReuseIndexDetails
 from lance_core.query.request import VectorQuery
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
+from lance_core.table.reuse_entry import write_reuse_entry
+from lance_core.table.reuse_history import ReuseHistory
 from tests.manifest_bytes import manifest_file
 from tests.neighbour_checks import assert_same_neighbours, exact_distances, scale_of
 
@@ -34,7 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def write(root: Path, num_rows: int = 900) -> lance.LanceDataset:
+def write(root: Path, num_rows: int = 900, **options: Any) -> lance.LanceDataset:
     vectors = np.random.default_rng(4).standard_normal((num_rows, DIMENSION)).astype(np.float32)
     table = pa.table(
         {
@@ -42,7 +45,7 @@ def write(root: Path, num_rows: int = 900) -> lance.LanceDataset:
             "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION),
         }
     )
-    return lance.write_dataset(table, str(root), max_rows_per_file=300)
+    return lance.write_dataset(table, str(root), max_rows_per_file=300, **options)
 
 
 def exact_answer(
@@ -96,6 +99,19 @@ def test_an_index_behind_a_tagged_reuse_index_is_left_out(version: int, tmp_path
     entry.index_version = version
     (root / manifest.path).write_bytes(manifest_file(manifest.message, indices=entries))
     check_exact(root, "l2", "tagged")
+
+
+def test_an_index_of_stable_row_ids_behind_a_reuse_index_is_left_out(tmp_path: Path):
+    root = tmp_path / "t.lance"
+    dataset = write(root, enable_stable_row_ids=True)
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=3)
+    manifest = lance_core.open_dataset(str(root)).snapshot.manifest
+    entry = write_reuse_entry(
+        MappedStore(str(root)), ReuseHistory(()), dataset_version=1, created_at_ms=0
+    )
+    entries = [*manifest.index_section.indices, entry]
+    (root / manifest.path).write_bytes(manifest_file(manifest.message, indices=entries))
+    check_exact(root, "l2", "stable row ids")
 
 
 def test_scalar_indices_do_not_disturb_a_vector_search(tmp_path: Path):
