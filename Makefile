@@ -55,7 +55,8 @@ bench: $(DEV) $(COMMAND) ## measure against pylance on one synthetic set; SIZE=2
 	$(BIN)/python -m benchmarks.run --size $(SIZE)
 
 fuzz: $(DEV) $(COMMAND) ## read EXAMPLES (default 20000) random and as many damaged files; takes hours
-	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/interop/test_random_files.py
+	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 \
+	  -o faulthandler_timeout=0 tests/interop/test_random_files.py tests/property/test_file_round_trips.py
 	$(BIN)/python -m tests.mutation_runs --count $(EXAMPLES)
 
 format: $(DEV) ## format the code and mend what ruff can

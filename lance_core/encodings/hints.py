@@ -17,7 +17,7 @@ _COMPRESSIONS = ("zstd", "lz4", "fsst", "none")
 _STRUCTURES = ("miniblock", "fullzip")
 _SPLITS = ("off", "on", "auto")
 _GENERAL = ("zstd", "lz4", "none")
-_TRUE = "true"
+_FLAGS = ("true", "false")
 _LEVELS = (-(1 << 17), 22)
 """What Zstandard takes; LZ4 has no levels and ignores them."""
 _RATIOS = (0.0, 1.0)
@@ -37,8 +37,6 @@ class Hints:
     compression: str | None = None
     compression_level: int | None = None
     structural_encoding: str | None = None
-    is_packed: bool = False
-    is_blob: bool = False
     rle_threshold: float | None = None
     bss: str | None = None
     dict_divisor: int | None = None
@@ -62,12 +60,11 @@ class Hints:
             A value is not one that the key takes; names column, key and what is allowed.
         """
         keys = _Keys(metadata, column)
+        keys.choice("packed", _FLAGS)  # what it says is the field's own (`LanceField.is_packed`)
         return cls(
             compression=keys.choice("compression", _COMPRESSIONS),
             compression_level=keys.number("compression-level", int, _LEVELS),
             structural_encoding=keys.choice("structural-encoding", _STRUCTURES),
-            is_packed=keys.text("packed") == _TRUE,
-            is_blob=keys.text("blob") == _TRUE,
             rle_threshold=keys.number("rle-threshold", float, _RATIOS),
             bss=keys.choice("bss", _SPLITS),
             dict_divisor=keys.number("dict-divisor", int, _DIVISORS),

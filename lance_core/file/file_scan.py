@@ -58,7 +58,7 @@ def scan_file(
         return reader.stored_bytes(targets, 0, reader.num_rows) * (stop - start) / reader.num_rows
 
     least = sum(least_row_bytes(target.arrow_type) for target in targets)
-    sizes = WindowSizes(least, batch_rows)
+    sizes = WindowSizes(least, batch_rows, len(targets))
 
     def read(some: Sequence[ColumnTarget], start: int, stop: int) -> list[pa.Array]:
         return reader.read(some, slice_ranges(ranges, start, stop))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.file.row_bytes import row_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -65,25 +67,6 @@ class PendingRows:
         """Start anew with a copy of ``rest``, so that the memory it is cut from can go."""
         self._parts = [pa.concat_arrays([rest])] if len(rest) > 0 else []
         self._num_bytes = row_bytes(rest)
-
-
-def row_bytes(array: pa.Array) -> int:
-    """Return the bytes that the rows of an array take, without those of its dictionaries.
-
-    Dictionaries do not get smaller when rows are cut off.
-    """
-    if isinstance(array, pa.ExtensionArray):
-        return row_bytes(array.storage)
-    if isinstance(array, pa.DictionaryArray):
-        return int(array.indices.nbytes)
-    if isinstance(array, pa.StructArray):
-        return len(array) // 8 + sum(
-            row_bytes(array.field(i)) for i in range(array.type.num_fields)
-        )
-    if isinstance(array, pa.ListArray | pa.LargeListArray) and len(array) > 0:
-        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
-        return 4 * len(array) + row_bytes(array.values.slice(first, last - first))
-    return int(array.nbytes)
 
 
 def _full_rows(array: pa.Array, page_bytes: int) -> int:

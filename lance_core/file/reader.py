@@ -38,6 +38,8 @@ __all__ = ["BlobHandling", "ColumnTarget", "LanceFileReader"]
 
 BlobHandling = Literal["descriptions", "all_binary"]
 
+_WHOLE_NUMBERS = frozenset("iu")
+
 
 class LanceFileReader:
     """An open file; holds metadata and page states, never data. Safe to share between threads.
@@ -291,13 +293,11 @@ class LanceFileReader:
         Raises
         ------
         InvalidRequestError
-            An offset is not inside the file.
+            An offset is no whole number, or not inside the file.
         CorruptFileError, UnsupportedFeatureError
             As ``read``.
         """
-        rows = np.array(offsets, np.int64)  # a copy: kernels take writable arrays only
-        if len(rows) > 0 and (int(rows.min()) < 0 or int(rows.max()) >= self.num_rows):
-            raise InvalidRequestError(f"a row outside the {self.num_rows} rows of {self.path}")
+        rows = self._checked_rows(offsets)
         whole = self._mapped()
         done = [take_mapped(self._columns, target, whole, rows) for target in targets]
         missing = [
@@ -365,6 +365,21 @@ class LanceFileReader:
         """Tell whether rows are copied from mapped memory, so fast that threads only cost."""
         is_mapped = self._scheduler.store.map(self.path) is not None
         return is_mapped and all(is_direct(self._columns, target) for target in targets)
+
+    def _checked_rows(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a copy of the offsets, because kernels take writable arrays only."""
+        rows = np.array(offsets)
+        if rows.ndim != 1 or (rows.dtype.kind not in _WHOLE_NUMBERS and len(rows) > 0):
+            raise InvalidRequestError(
+                f"rows to take are a list of whole numbers, not {rows.ndim} dimensions of"
+                f" {rows.dtype}"
+            )
+        if len(rows) > 0 and (int(rows.min()) < 0 or int(rows.max()) >= self.num_rows):
+            raise InvalidRequestError(
+                f"rows {rows.min()} to {rows.max()} are not inside the {self.num_rows}"
+                f" of {self.path}"
+            )
+        return rows.astype(np.int64, copy=False)
 
     def _check_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
         for start, stop in ranges:

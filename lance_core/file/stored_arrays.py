@@ -21,7 +21,7 @@ class BatchChecker:
     """Compares the schemas of batches with that of the file; remembers the last good one."""
 
     def __init__(self, schema: LanceSchema) -> None:
-        self._schema = schema
+        self._fields = {field.name: field for field in schema.fields}
         self._last: pa.Schema | None = None
 
     def check(self, schema: pa.Schema) -> None:
@@ -37,15 +37,16 @@ class BatchChecker:
         if self._last is not None and schema.equals(self._last, check_metadata=True):
             return
         given = schema_from_arrow(schema)
-        missing = [name for name in self._schema.names if name not in given.names]
-        unknown = [name for name in given.names if name not in self._schema.names]
+        names = set(given.names)
+        missing = [name for name in self._fields if name not in names]
+        unknown = [name for name in given.names if name not in self._fields]
         if len(missing) + len(unknown) > 0:
             raise InvalidRequestError(
-                f"the file has columns {', '.join(self._schema.names)}; the batch lacks"
+                f"the file has columns {', '.join(self._fields)}; the batch lacks"
                 f" {missing} and has {unknown} besides"
             )
         for field in given.fields:
-            expected = next(each for each in self._schema.fields if each.name == field.name)
+            expected = self._fields[field.name]
             if _shape(field) != _shape(expected):
                 raise TypeMismatchError(
                     f"column {field.name!r} is {_text(expected)} in the file and"

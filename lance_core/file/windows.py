@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.encodings.arrow_arrays import unified
+from lance_core.file.row_bytes import row_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ WINDOW_BYTES = 4 << 20
 _MAX_ROWS = 1 << 19
 _FIRST_BYTES = 2 << 20
 """The first window is small: nothing is known of it but what the file says."""
+_COLUMN_BYTES = 8 << 10
+"""Windows of very many columns are larger, so that each column gives a few chunks at a time."""
 _EXPANSION = 2.0
 """Decoded bytes per stored byte, until they have been measured."""
 _SHORT_S = 0.004
@@ -39,13 +42,16 @@ class WindowSizes:
         Bytes that a decoded row takes at least.
     batch_rows
         Windows are multiples of it, so that only the last batch is smaller.
+    num_columns
+        Columns that are decoded; what each costs per window is shared by some kilobytes of rows.
     """
 
-    def __init__(self, least_row_bytes: float, batch_rows: int) -> None:
+    def __init__(self, least_row_bytes: float, batch_rows: int, num_columns: int) -> None:
         self._least_row_bytes = least_row_bytes
         self._batch_rows = batch_rows
         self._expansion = _EXPANSION
-        self._limit = _FIRST_BYTES
+        self._limit = max(_FIRST_BYTES, num_columns * _COLUMN_BYTES)
+        self._full_limit = max(WINDOW_BYTES, num_columns * _COLUMN_BYTES)
         self._row_seconds = 0.0
 
     def windows(
@@ -73,11 +79,11 @@ class WindowSizes:
             began = time.perf_counter()
             arrays = decode(start, stop)
             self._row_seconds = (time.perf_counter() - began) / (stop - start)
-            num_bytes = sum(array.nbytes for array in arrays)
+            num_bytes = sum(map(row_bytes, arrays))
             expansion = num_bytes / max(stored_bytes(start, stop), 1.0)
             self._expansion = max(expansion, self._expansion / 2)
             self._least_row_bytes = max(self._least_row_bytes, num_bytes / (stop - start) / 4)
-            self._limit = WINDOW_BYTES
+            self._limit = self._full_limit
             return arrays
 
         return task
@@ -117,8 +123,11 @@ def least_row_bytes(kind: pa.DataType) -> float:
 def cut_batches(
     window: pa.RecordBatch, batch_rows: int, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut a window into batches; a single row may be larger than ``batch_bytes``."""
-    is_small = window.nbytes <= batch_bytes
+    """Cut a window into batches; a single row may be larger than ``batch_bytes``.
+
+    Dictionaries, which batches share, do not count.
+    """
+    is_small = _num_bytes(window) <= batch_bytes
     for start in range(0, window.num_rows, batch_rows):
         batch = window.slice(start, batch_rows)
         if is_small:
@@ -127,12 +136,16 @@ def cut_batches(
             yield from _halved(batch, batch_bytes)
 
 
+def _num_bytes(batch: pa.RecordBatch) -> int:
+    return sum(map(row_bytes, batch.columns))
+
+
 def _halved(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
     waiting = [batch]
     while len(waiting) > 0:
         part = waiting.pop()
         half = part.num_rows // 2
-        if half == 0 or part.nbytes <= batch_bytes:
+        if half == 0 or _num_bytes(part) <= batch_bytes:
             yield part
         else:
             waiting += [part.slice(half), part.slice(0, half)]

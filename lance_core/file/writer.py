@@ -16,6 +16,7 @@ from lance_core.file.blob_writer import BlobWriter
 from lance_core.file.columns import column_indices
 from lance_core.file.container_writer import ContainerWriter
 from lance_core.file.field_writer import field_writer
+from lance_core.file.narrow_dictionaries import NarrowDictionaries
 from lance_core.file.ordered_jobs import OrderedJobs
 from lance_core.file.pending_rows import PendingRows
 from lance_core.file.storable import check_storable
@@ -92,7 +93,7 @@ class LanceFileWriter:
         Columns of the file. Field ids of a ``LanceSchema`` are kept, those of an Arrow schema
         count from 0.
     version
-        2.2 unless older readers have to read the file.
+        2.2 unless older readers have to read the file: a `FileVersion`, or its text as "2.1".
     max_page_bytes
         Bytes of rows, before encoding, that make a page of one column.
     max_buffered_bytes
@@ -122,10 +123,11 @@ class LanceFileWriter:
         path: str,
         schema: pa.Schema | LanceSchema,
         *,
-        version: FileVersion = FileVersion.V2_2,
+        version: FileVersion | str = FileVersion.V2_2,
         max_page_bytes: int = _MAX_PAGE_BYTES,
         max_buffered_bytes: int = _MAX_BUFFERED_BYTES,
     ) -> None:
+        version = FileVersion.of(version)
         tree = schema if isinstance(schema, LanceSchema) else schema_from_arrow(schema)
         for field in tree.fields:
             check_storable(field, path, version)
@@ -143,6 +145,7 @@ class LanceFileWriter:
                 field.name,
                 field_writer(field, self._columns, version, self._blobs),
                 PendingRows(page_bytes * sum(node.id in self._columns for node in field.walk())),
+                NarrowDictionaries(field.name),
             )
             for field in tree.fields
         ]
@@ -163,7 +166,7 @@ class LanceFileWriter:
         location: str | PathLike[str],
         schema: pa.Schema | LanceSchema,
         *,
-        version: FileVersion = FileVersion.V2_2,
+        version: FileVersion | str = FileVersion.V2_2,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """Write a file at a path or URI; for use without a dataset.
@@ -193,8 +196,9 @@ class LanceFileWriter:
         InvalidRequestError, TypeMismatchError
             The columns are not those of the file; nothing was written then.
         InvalidRequestError, UnsupportedFeatureError
-            A value cannot be stored: nulls where the field allows none, text that is no JSON. The
-            file is aborted then, as it is by errors of the store.
+            A value cannot be stored: nulls where the field allows none, text that is no JSON or not
+            UTF-8, more dictionary items than the indices count. The file is aborted then, as it is
+            by errors of the store.
         """
         self._check_open()
         self._checker.check(batch.schema)
@@ -203,7 +207,7 @@ class LanceFileWriter:
                 column = batch.column(field.name)
                 chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
                 for chunk in chunks:
-                    self._append(field, field.writer.prepare(chunk))
+                    self._append(field, field.writer.prepare(self._sound(field, chunk)))
         self._num_rows += batch.num_rows
 
     def add_global_buffer(self, data: Piece) -> int:
@@ -258,6 +262,16 @@ class LanceFileWriter:
             self.finish()
         self.abort()
 
+    @staticmethod
+    def _sound(field: _Field, rows: pa.Array) -> pa.Array:
+        """Refuse arrays that no reader could make sense of, whoever made them."""
+        try:
+            rows.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InvalidRequestError(f"column {field.name!r} is no sound array: {error}") from None
+        field.dictionaries.check(rows)
+        return rows
+
     def _append(self, field: _Field, rows: pa.Array) -> None:
         for piece in field.pending.add(rows):
             self._submit(field, piece)
@@ -289,6 +303,7 @@ class _Field:
     name: str
     writer: FieldWriter
     pending: PendingRows
+    dictionaries: NarrowDictionaries
 
 
 def _page_bytes(num_columns: int, max_page_bytes: int, max_buffered_bytes: int) -> int:

@@ -70,7 +70,7 @@ def scan_rows(
     last = offset + limit if limit is not None else sys.maxsize
     most = min(last - offset, sum(fragment.physical_rows for fragment in snapshot.fragments))
     least = sum(least_row_bytes(field.type) for field in projection.schema)
-    sizes = WindowSizes(least, batch_rows)
+    sizes = WindowSizes(least, batch_rows, len(projection.schema))
     windows = _windows(files, snapshot, projection, sizes, offset, last)
     dictionaries = SharedDictionaries(projection.schema)
 

@@ -35,7 +35,7 @@ class LanceField:
     @property
     def is_packed(self) -> bool:
         """Whether all children of this struct share one column, row by row."""
-        return self.metadata.get(_PACKED) == "true"
+        return self.metadata.get(_PACKED, "").lower() == "true"
 
     @property
     def is_blob(self) -> bool:

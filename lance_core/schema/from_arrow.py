@@ -110,9 +110,13 @@ def _decode(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, str
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if len(twice) > 0:
-        raise InvalidRequestError(f"{where} has two fields named {twice[0]!r}; rename one")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidRequestError(f"{where} has two fields named {name!r}; rename one")
+        if "\0" in name:  # the reference does not survive reading such files
+            raise InvalidRequestError(f"{where} has a field {name!r} with a NUL; rename it")
+        seen.add(name)
 
 
 def _check_json(storage: pa.DataType, metadata: Mapping[str, str], path: str) -> None:

@@ -221,3 +221,77 @@ def test_structs_without_children_are_refused_where_they_would_lose_something(
         writer.write_batch(pa.table([rows], schema=schema))
         with pytest.raises(UnsupportedFeatureError, match="column 'c'"):
             writer.finish()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_dictionaries_that_outgrow_their_indices_together_are_refused(version: FileVersion) -> None:
+    kind = pa.dictionary(pa.int8(), pa.string())
+    nested = pa.struct([("d", kind)])
+    with writer_of(MemoryStore(), pa.schema({"s": nested}), version=version) as writer:
+        writer.write_batch(pa.table({"s": pa.array([{"d": f"a{i}"} for i in range(100)], nested)}))
+        writer.write_batch(pa.table({"s": pa.array([{"d": f"a{i}"} for i in range(128)], nested)}))
+        with pytest.raises(InvalidRequestError, match=r"'s'.*more than 128 items.*int32"):
+            writer.write_batch(pa.table({"s": pa.array([{"d": "one more"}], nested)}))
+        writer.abort()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")]
+        ),
+        pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False),
+    ],
+    ids=["text that is not UTF-8", "index outside the dictionary"],
+)
+def test_unsound_arrays_are_refused(array: pa.Array) -> None:
+    with writer_of(MemoryStore(), pa.schema({"x": array.type})) as writer:
+        with pytest.raises(InvalidRequestError, match="'x' is no sound array"):
+            writer.write_batch(pa.table({"x": array}))
+        writer.abort()
+
+
+def test_a_version_may_be_spelt() -> None:
+    store = MemoryStore()
+    with writer_of(store, version="2.1") as writer:
+        writer.write_batch(TABLE)
+    assert opened(store).version is FileVersion.V2_1
+    with pytest.raises(InvalidRequestError, match=r"'2.9' is none of 2.0, 2.1, 2.2"):
+        writer_of(store, version="2.9")
+
+
+def test_a_name_with_a_nul_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="NUL"):
+        writer_of(MemoryStore(), pa.schema({"a\0b": pa.int32()}))
+
+
+@pytest.mark.parametrize("rows", [[0.5], ["0"], [True, False], [[0, 1]], [2**63], [-1], [1000]])
+def test_rows_to_take_are_whole_numbers_inside_the_file(rows: list[object]) -> None:
+    store = MemoryStore()
+    with writer_of(store) as writer:
+        writer.write_batch(TABLE)
+    reader = opened(store)
+    with pytest.raises(InvalidRequestError, match="rows"):
+        reader.take([reader.target("id")], np.array(rows))
+
+
+def test_a_large_dictionary_does_not_shrink_what_a_scan_reads_at_once() -> None:
+    items = [f"a word that is rather long: {number}" for number in range(300_000)]
+    column = pa.array(items).dictionary_encode()
+    store = MemoryStore()
+    with writer_of(store, pa.schema({"d": column.type})) as writer:
+        writer.write_batch(pa.table({"d": column}))
+    batches = list(opened(store).scan(batch_rows=8192))
+    assert len(batches) < 60
+    assert pa.Table.from_batches(batches)["d"].cast(pa.string()).to_pylist() == items
+
+
+def test_many_columns_are_written_and_scanned_in_few_pieces() -> None:
+    table = pa.table({f"c{number}": pa.array(range(1000)) for number in range(600)})
+    store = MemoryStore()
+    with writer_of(store, table.schema) as writer:
+        writer.write_batch(table)
+    batches = list(opened(store).scan())
+    assert len(batches) == 1
+    assert pa.Table.from_batches(batches).equals(table)

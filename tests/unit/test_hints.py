@@ -30,8 +30,6 @@ def test_every_key_is_read():
         compression="zstd",
         compression_level=3,
         structural_encoding="fullzip",
-        is_packed=True,
-        is_blob=True,
         rle_threshold=0.25,
         bss="on",
         dict_divisor=4,

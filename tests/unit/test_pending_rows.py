@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.file.pending_rows import PendingRows, row_bytes
+from lance_core.file.pending_rows import PendingRows
+from lance_core.file.row_bytes import row_bytes
 
 PAGE_BYTES = 8000
 

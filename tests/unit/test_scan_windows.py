@@ -21,7 +21,7 @@ def decoded(row_bytes: int, num_rows: int) -> list[pa.Array]:
 
 def windows_of(row_bytes: int, stored_row_bytes: float, batch_rows: int) -> list[tuple[int, int]]:
     """Return the first windows of rows that decode to ``row_bytes``."""
-    sizes = WindowSizes(1.0, batch_rows)
+    sizes = WindowSizes(1.0, batch_rows, 1)
     found = []
 
     def stored_bytes(start: int, stop: int) -> float:
@@ -55,7 +55,7 @@ def test_a_row_larger_than_a_window_is_a_window() -> None:
 
 
 def test_the_last_window_ends_with_the_rows() -> None:
-    sizes = WindowSizes(8.0, 8192)
+    sizes = WindowSizes(8.0, 8192, 1)
     assert list(sizes.windows(5, 17, lambda start, stop: 8.0 * (stop - start))) == [(5, 17)]
     assert list(sizes.windows(5, 5, lambda start, stop: 0.0)) == []
 
