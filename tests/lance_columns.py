@@ -46,8 +46,14 @@ def lance_table(table: pa.Table, version: str, page_rows: int | None = None) -> 
             str(path), table.schema, version=version, data_cache_bytes=cache_bytes
         ) as writer:
             for batch in table.to_batches(max_chunksize=page_rows):
-                writer.write_batch(batch)
+                writer.write_batch(unsliced(batch))
         return path.read_bytes()
+
+
+def unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a copy of a batch, because pylance panics on slices of some nested columns."""
+    columns = [pa.concat_arrays([column]) for column in batch.columns]
+    return pa.record_batch(columns, schema=batch.schema)
 
 
 def open_bytes(data: bytes) -> LanceFileReader:
