@@ -1,0 +1,1 @@
+"""What changes a dataset: each operation plans, writes files and commits one transaction."""
