@@ -21,6 +21,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.memory import float32_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ NUM_CODES = 256
 _FEW = 8
 _MANY = 16
 _HALF = 4
+_EIGHT_BYTES = 8 * 4
+_ENTRIES_BYTES = NUM_CODES * 4
 
 
 def _fused(typing_context: object, a: object, b: object, c: object) -> object:
@@ -77,6 +80,15 @@ def fill_table(
         Shape ``(m, 256)``: receives squared l2 distances, or ``1 - q.c``.
     """
     width = codebook.shape[1]
+    if width == _FEW and not is_dot:
+        # The usual case: by address, because counting views costs as much as the sums.
+        for j in range(len(codebook)):
+            square_eight_lanes(
+                query.ctypes.data + j * _EIGHT_BYTES,
+                codebook.ctypes.data + j * _FEW * _ENTRIES_BYTES,
+                table.ctypes.data + j * _ENTRIES_BYTES,
+            )
+        return
     scratch = np.empty((_HALF, NUM_CODES), np.float32)
     for j in range(len(codebook)):
         part = query[j * width : (j + 1) * width]
@@ -133,7 +145,7 @@ def sum_eight_lanes(
 ) -> None:
     """Write the sum of 8 to 16 products in eight lanes."""
     if len(part) < _MANY and not is_dot:
-        square_eight_lanes(part, values, row)
+        square_eight_lanes(part.ctypes.data, values.ctypes.data, row.ctypes.data)
     else:
         for lane in range(_HALF):
             sum_two_lanes(part[lane:], values[lane:], scratch[lane], len(part) == _MANY, is_dot)
@@ -145,15 +157,16 @@ def sum_eight_lanes(
 
 
 @kernel(ordered=True)
-def square_eight_lanes(
-    part: NDArray[np.float32], values: NDArray[np.float32], row: NDArray[np.float32]
-) -> None:
+def square_eight_lanes(part_address: int, values_address: int, row_address: int) -> None:
     """Write the sum of the first eight squared gaps as a tree of halves, in one pass."""
+    part = float32_at(part_address, _FEW)
+    values = float32_at(values_address, _FEW * NUM_CODES).reshape(_FEW, NUM_CODES)
+    row = float32_at(row_address, NUM_CODES)
     q0, q1, q2, q3 = part[0], part[1], part[2], part[3]
     q4, q5, q6, q7 = part[4], part[5], part[6], part[7]
     v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
     v4, v5, v6, v7 = values[4], values[5], values[6], values[7]
-    for c in range(len(row)):
+    for c in range(NUM_CODES):
         a, b, d, e = q0 - v0[c], q1 - v1[c], q2 - v2[c], q3 - v3[c]
         f, g, h, i = q4 - v4[c], q5 - v5[c], q6 - v6[c], q7 - v7[c]
         row[c] = ((a * a + f * f) + (d * d + h * h)) + ((b * b + g * g) + (e * e + i * i))
