@@ -24,6 +24,8 @@ def together(reads: Sequence[ReadSteps[T]]) -> ReadSteps[list[T]]:
     list[T]
         The results, in the order of ``reads``.
     """
+    if len(reads) == 1:
+        return [(yield from reads[0])]
     results: dict[int, T] = {}
     waiting: dict[int, ByteRanges] = {}
     for index, read in enumerate(reads):

@@ -63,7 +63,7 @@ class Column:
     def __init__(self, pages: PageList, place: Place, *, is_dictionary: bool) -> None:
         self.place = place
         self.num_rows = pages.num_rows
-        self._pages = pages
+        self.pages = pages
         self._direct = DirectColumn.of(pages, place) if len(pages) > 0 else None
         self._is_dictionary = is_dictionary
         self._by_pages: _Segments | None = None
@@ -78,19 +78,15 @@ class Column:
     def nbytes(self) -> int:
         """Memory of pages and their state, as an upper estimate."""
         parts = (self._direct, self._by_pages)
-        own = _PAGE_OBJECTS_BYTES * self._pages.num_described
+        own = _PAGE_OBJECTS_BYTES * self.pages.num_described
         return own + sum(part.nbytes for part in parts if part is not None)
-
-    def bytes_before(self, share: float) -> float:
-        """Estimate the stored bytes of that share of the column's rows, from the first on."""
-        return self._pages.bytes_before(share * self.num_rows)
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
         if len(ranges) > 0 and ranges[-1][1] > self.num_rows:
             raise self.place.corrupt(f"the column has only {self.num_rows} rows")
         if self._by_pages is None:
-            self._by_pages = _Segments(self._pages, self.place, self._is_dictionary)
+            self._by_pages = _Segments(self.pages, self.place, self._is_dictionary)
         reads = [segment.read(pieces) for segment, pieces in self._by_pages.cut(ranges)]
         parts = yield from together(reads)
         return [part for parts_of_segment in parts for part in parts_of_segment]
@@ -98,7 +94,7 @@ class Column:
     def fixed_width_pages(self) -> list[FixedWidthPage] | None:
         """Return where the rows lie if all pages are raw, else None."""
         found: list[FixedWidthPage] = []
-        for page in self._pages:
+        for page in self.pages:
             direct = page.layout.direct(page)
             if not isinstance(direct, RawRows):
                 return None

@@ -51,11 +51,13 @@ def scan_file(
     """Yield the rows of all ranges one after another; see `LanceFileReader.scan`."""
     num_rows = sum(stop - start for start, stop in ranges)
 
+    bytes_of_rows = reader.stored_bytes(targets)
+
     def stored_bytes(start: int, stop: int) -> float:
         if len(ranges) == 1:
             first = ranges[0][0]
-            return reader.stored_bytes(targets, first + start, first + stop)
-        return reader.stored_bytes(targets, 0, reader.num_rows) * (stop - start) / reader.num_rows
+            return bytes_of_rows(first + start, first + stop)
+        return bytes_of_rows(0, reader.num_rows) * (stop - start) / reader.num_rows
 
     least = sum(least_row_bytes(target.arrow_type) for target in targets)
     sizes = WindowSizes(least, batch_rows, len(targets))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.encodings.page import Page
@@ -35,7 +34,7 @@ class PageList:
         describe: Callable[[int], Page],
     ) -> None:
         self.first_rows = first_rows
-        self._first_bytes = np.append(0, np.cumsum(num_bytes))
+        self.num_bytes = num_bytes
         self._describe = describe
         self._described: dict[int, Page] = {}
 
@@ -48,10 +47,6 @@ class PageList:
     def num_described(self) -> int:
         """Pages that have been described."""
         return len(self._described)
-
-    def bytes_before(self, row: float) -> float:
-        """Estimate the bytes that the rows before ``row`` take: rows of a page share them."""
-        return float(np.interp(row, self.first_rows, self._first_bytes))
 
     def __len__(self) -> int:
         return len(self.first_rows) - 1

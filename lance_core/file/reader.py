@@ -15,6 +15,7 @@ from lance_core.file.columns import ColumnTarget, column_indices
 from lance_core.file.file_columns import FileColumns
 from lance_core.file.file_scan import scan_file, scan_schema
 from lance_core.file.metadata import read_metadata
+from lance_core.file.stored_bytes import StoredBytes
 from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
 from lance_core.io.open import open_parent
 from lance_core.io.scheduler import RangeScheduler
@@ -267,13 +268,10 @@ class LanceFileReader:
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def stored_bytes(self, targets: Sequence[ColumnTarget], start: int, stop: int) -> float:
-        """Estimate the bytes that rows ``[start, stop)`` take in the file; reads nothing."""
-        if self.num_rows == 0:
-            return 0.0
-        first, last = start / self.num_rows, stop / self.num_rows
+    def stored_bytes(self, targets: Sequence[ColumnTarget]) -> StoredBytes:
+        """Estimate the bytes that rows of several columns take in the file; reads no data."""
         columns = [self._columns[index] for target in targets for index in target.columns.values()]
-        return sum(column.bytes_before(last) - column.bytes_before(first) for column in columns)
+        return StoredBytes(self.num_rows, [column.pages for column in columns])
 
     def take(self, targets: Sequence[ColumnTarget], offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Read single rows of several columns.

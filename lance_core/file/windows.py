@@ -10,10 +10,11 @@ import time
 from math import lcm
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.arrow_arrays import unified
-from lance_core.file.row_bytes import row_bytes
+from lance_core.file.row_bytes import bytes_before, row_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +23,13 @@ WINDOW_BYTES = 4 << 20
 _MAX_ROWS = 1 << 19
 _FIRST_BYTES = 2 << 20
 """The first window is small: nothing is known of it but what the file says."""
-_COLUMN_BYTES = 8 << 10
+_COLUMN_BYTES = 32 << 10
 """Windows of very many columns are larger, so that each column gives a few chunks at a time."""
 _EXPANSION = 2.0
 """Decoded bytes per stored byte, until they have been measured."""
 _SHORT_S = 0.004
+_WIDEST_OFFSET = 8
+"""A batch has one offset more than rows."""
 _ALIGNMENT = 4096
 """No chunk of values of a fixed width has more; their number is a power of two."""
 
@@ -52,6 +55,7 @@ class WindowSizes:
         self._expansion = _EXPANSION
         self._limit = max(_FIRST_BYTES, num_columns * _COLUMN_BYTES)
         self._full_limit = max(WINDOW_BYTES, num_columns * _COLUMN_BYTES)
+        self._has_many_columns = self._full_limit > WINDOW_BYTES
         self._row_seconds = 0.0
 
     def windows(
@@ -89,8 +93,12 @@ class WindowSizes:
         return task
 
     def is_short(self, num_rows: int) -> bool:
-        """Tell whether so many rows are decoded before threads pay, by what was learnt last."""
-        return num_rows * self._row_seconds < _SHORT_S
+        """Tell whether so many rows are decoded before threads pay, by what was learnt last.
+
+        They never pay for very many columns: what each does at a time is short, and letting go of
+        the GIL for it costs more.
+        """
+        return self._has_many_columns or num_rows * self._row_seconds < _SHORT_S
 
     def _num_rows(self, start: int, stop: int, stored_bytes: Callable[[int, int], float]) -> int:
         rows = min(max(_MAX_ROWS, self._batch_rows), stop - start)
@@ -127,28 +135,19 @@ def cut_batches(
 
     Dictionaries, which batches share, do not count.
     """
-    is_small = _num_bytes(window) <= batch_bytes
-    for start in range(0, window.num_rows, batch_rows):
-        batch = window.slice(start, batch_rows)
-        if is_small:
-            yield batch
-        else:
-            yield from _halved(batch, batch_bytes)
-
-
-def _num_bytes(batch: pa.RecordBatch) -> int:
-    return sum(map(row_bytes, batch.columns))
-
-
-def _halved(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
-    waiting = [batch]
-    while len(waiting) > 0:
-        part = waiting.pop()
-        half = part.num_rows // 2
-        if half == 0 or _num_bytes(part) <= batch_bytes:
-            yield part
-        else:
-            waiting += [part.slice(half), part.slice(0, half)]
+    if sum(map(row_bytes, window.columns)) <= batch_bytes:
+        yield from (
+            window.slice(start, batch_rows) for start in range(0, window.num_rows, batch_rows)
+        )
+        return
+    before = bytes_before(window.columns, window.num_rows)
+    room = batch_bytes - _WIDEST_OFFSET * window.num_columns
+    start = 0
+    while start < window.num_rows:
+        fitting = int(np.searchsorted(before, before[start] + room, "right")) - 1
+        stop = min(max(fitting, start + 1), start + batch_rows)
+        yield window.slice(start, stop - start)
+        start = stop
 
 
 class SharedDictionaries:

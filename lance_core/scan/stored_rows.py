@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from lance_core.file.stored_bytes import StoredBytes
     from lance_core.schema.field import LanceField
     from lance_core.table.files import StoredColumns, TableFiles
     from lance_core.table.fragment import Fragment
@@ -42,8 +44,12 @@ class StoredRows:
         return self._gather(num_rows, lambda part: part.reader.read(part.targets, ranges))
 
     def stored_bytes(self, start: int, stop: int) -> float:
-        """Estimate the bytes that rows ``[start, stop)`` take in the files; reads nothing."""
-        return sum(part.reader.stored_bytes(part.targets, start, stop) for part in self._columns)
+        """Estimate the bytes that rows ``[start, stop)`` take in the files; reads no data."""
+        return sum(estimate(start, stop) for estimate in self._estimates)
+
+    @cached_property
+    def _estimates(self) -> list[StoredBytes]:
+        return [part.reader.stored_bytes(part.targets) for part in self._columns]
 
     def take(self, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Return one array per field with the rows at ``row_offsets``, in any order, repeatable."""

@@ -22,6 +22,12 @@ class LanceSchema:
 
     fields: tuple[LanceField, ...]
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    _by_name: Mapping[str, LanceField] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # the first of two fields of one name is the one that is found
+        by_name = {top.name: top for top in reversed(self.fields)}
+        object.__setattr__(self, "_by_name", by_name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,10 +70,9 @@ class LanceSchema:
 
     def _walk_to(self, path: str) -> list[LanceField]:
         """Return the fields on the way to the one that ``path`` names, itself included."""
+        if path in self._by_name:
+            return [self._by_name[path]]
         fields = self.fields
-        for top in fields:
-            if top.name == path:
-                return [top]
         found: list[LanceField] = []
         for part in split_path(path) if path != "" else ():
             step = next((each for each in fields if each.name == part), None)

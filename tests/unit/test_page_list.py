@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
+import pytest
 
 from lance_core.encodings.page import Loaded, Page, PageLayout
 from lance_core.file.page_list import PageList
+from lance_core.file.stored_bytes import StoredBytes
 
 FIRST_ROWS = np.array([0, 3, 7], np.int64)
 NUM_BYTES = np.array([30, 8], np.int64)
@@ -54,4 +56,14 @@ def test_the_page_that_was_ready_first_is_the_page_for_all() -> None:
 
 def test_bytes_are_shared_by_the_rows_of_a_page() -> None:
     pages = PageList(FIRST_ROWS, NUM_BYTES, page_at)
-    assert [pages.bytes_before(row) for row in (0, 1, 3, 5, 7)] == [0, 10, 30, 34, 38]
+    stored_bytes = StoredBytes(7, [pages])
+    assert [stored_bytes(0, row) for row in (0, 1, 3, 5, 7)] == pytest.approx([0, 10, 30, 34, 38])
+
+
+def test_bytes_of_columns_add_up_by_the_share_of_their_rows() -> None:
+    pages = PageList(FIRST_ROWS, NUM_BYTES, page_at)
+    items = PageList(np.array([0, 70]), np.array([700]), page_at)
+    no_rows = PageList(np.array([0]), np.empty(0, np.int64), page_at)
+    stored_bytes = StoredBytes(7, [pages, items, no_rows])
+    assert stored_bytes(1, 3) == pytest.approx(20 + 200)
+    assert StoredBytes(0, [])(0, 0) == 0

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.file.pending_rows import PendingRows
-from lance_core.file.row_bytes import row_bytes
+from lance_core.file.row_bytes import bytes_before, row_bytes
 
 PAGE_BYTES = 8000
 
@@ -92,15 +92,38 @@ def test_dictionaries_that_go_together_share_a_page() -> None:
         (pa.array([1, 2, 3]).slice(1), 16),
         (pa.array(["a" * 100] * 8).dictionary_encode(), 32),
         (pa.array([["ab"], ["cd"]]).slice(1), 4 + 4 + 2),
-        (pa.array([{"x": 1, "y": 2.0}] * 8), 1 + 128),
-        (pa.array([[1]] * 2, pa.large_list(pa.int8())), 10),
+        (pa.array([{"x": 1, "y": 2.0}] * 8), 128),
+        (pa.array([{"x": "ab"}, None, {"x": "c"}]).slice(1), 4 + 4 + 1),
+        (pa.array([[1]] * 2, pa.large_list(pa.int8())), 18),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8())), 4 + 5 + 1),
         (pa.array([b"0123456789abcdef"] * 2, pa.uuid()), 32),
     ],
-    ids=["numbers", "dictionary", "list", "struct", "large list", "map", "extension"],
+    ids=["numbers", "dictionary", "list", "struct", "texts", "large list", "map", "extension"],
 )
 def test_rows_are_weighed_without_what_all_of_them_share(array: pa.Array, expected: int) -> None:
     assert row_bytes(array) == expected
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        numbers(7).slice(2),
+        pa.array(["a", None, "ccc", "", "dd"]).slice(1),
+        pa.array([[1, 2], [], None, [3]]).slice(1),
+        pa.array([["a", "bcd"], [], ["e"]], pa.large_list(pa.large_string())),
+        pa.array([{"x": "ab", "y": 1}, None, {"x": "c", "y": 2}]),
+        pa.array([[["a"], ["bc"]], [["def"], []]], pa.list_(pa.list_(pa.string()), 2)).slice(1),
+        pa.array([[("k", 1)], [], [("long", 2)]], pa.map_(pa.string(), pa.int8())),
+        pa.nulls(3),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_the_bytes_of_any_rows_are_a_difference(array: pa.Array) -> None:
+    before = bytes_before([array, array], len(array))
+    for start in range(len(array) + 1):
+        for stop in range(start, len(array) + 1):
+            rows = array.slice(start, stop - start)
+            assert before[stop] - before[start] == 2 * row_bytes(rows)
 
 
 def test_no_rows_of_a_large_dictionary_make_no_page() -> None:
