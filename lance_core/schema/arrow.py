@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance_core.schema.field import LanceField
     from lance_core.schema.tree import LanceSchema
 
+_BFLOAT16 = "lance.bfloat16"
 _FIXED: dict[str, pa.DataType] = {
     "null": pa.null(),
     "bool": pa.bool_(),
@@ -35,7 +36,7 @@ _FIXED: dict[str, pa.DataType] = {
     "time32:ms": pa.time32("ms"),
     "time64:us": pa.time64("us"),
     "time64:ns": pa.time64("ns"),
-    "lance.bfloat16": pa.binary(2),
+    _BFLOAT16: pa.binary(2),
 }  # fmt: skip
 _MAX_DEPTH = 16
 _EXTENSION_KEYS = {"ARROW:extension:name", "ARROW:extension:metadata"}
@@ -72,7 +73,9 @@ def _size(text: str) -> int:
 
 def _fixed_size_list(rest: str) -> pa.DataType:
     element, _, dimension = rest.rpartition(":")
-    return pa.list_(_parse(element), _size(dimension))
+    # Arrow has no such type: the name says what the two bytes mean when they are written again
+    metadata = {"ARROW:extension:name": element} if element == _BFLOAT16 else None
+    return pa.list_(pa.field("item", _parse(element), metadata=metadata), _size(dimension))
 
 
 _PARAMETRIC: dict[str, Callable[[str], pa.DataType]] = {

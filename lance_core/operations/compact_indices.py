@@ -1,0 +1,117 @@
+"""What becomes of the indices on rows that a compaction moves."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from lance_core.errors import LanceError, UnsupportedFeatureError
+from lance_core.file.reader import LanceFileReader
+from lance_core.index.coverage import effective_coverage
+from lance_core.table.index_upkeep import stores_row_ids
+from lance_core.table.reuse_of_version import reuse_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lance_core.table.index_metadata import IndexMetadata
+    from lance_core.table.snapshot import Snapshot
+
+_VECTOR_TYPES = frozenset(("vectorindexdetails", ""))
+"""Old writers left the type out; then the files tell."""
+
+_MODEL_FILE = "index.idx"
+_DECLARATION = "lance:index"
+_GRAPH = "HNSW"
+
+
+class IndexTreatment(enum.StrEnum):
+    """How indices follow the rows that a compaction moves."""
+
+    DEFER = "defer"
+    """Their files stay; the Fragment Reuse Index says where rows are now."""
+
+    DROP_COVERAGE = "drop_coverage"
+    """They answer no longer for the new fragments, which are scanned until indexed again."""
+
+    REMAP = "remap"
+    """Their files are written anew, with the new row addresses."""
+
+
+def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment) -> None:
+    """Refuse a compaction that indices could not follow in the way wanted.
+
+    Parameters
+    ----------
+    snapshot
+        The version that is compacted.
+    moved
+        Ids of the fragments to be written anew.
+    treatment
+        The way.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Deferred where rows have stable ids, or where an HNSW index covers moved fragments with
+        deleted rows; remapped where a segment covers moved fragments. Names another way.
+
+    Notes
+    -----
+    Lance table format, sections "Untagged FRI" and "Tagged FRI"; vector index page, section "Row
+    ids": pylance 14.0.2 fails on an HNSW index whose rows were left out by a deferred compaction.
+    """
+    if treatment is IndexTreatment.DEFER:
+        _check_deferred(snapshot, moved)
+    elif treatment is IndexTreatment.REMAP:
+        for segment in _segments_over(snapshot, moved):
+            raise UnsupportedFeatureError(
+                f'index "{segment.name}" covers fragments to be compacted, and index files are not'
+                ' written anew yet; take the index treatment "defer" or "drop_coverage"'
+            )
+
+
+def _check_deferred(snapshot: Snapshot, moved: BitMap) -> None:
+    if snapshot.has_stable_row_ids:
+        raise UnsupportedFeatureError(
+            "a compaction cannot be deferred where rows have stable ids: no reader would follow"
+            ' it; take the index treatment "drop_coverage", which keeps indices of row ids'
+        )
+    with_deletions = BitMap(
+        fragment.id for fragment in snapshot.fragments if fragment.deletion_file is not None
+    )
+    for segment in _segments_over(snapshot, moved & with_deletions):
+        if _is_graph(snapshot, segment):
+            raise UnsupportedFeatureError(
+                f'index "{segment.name}" is a graph that holds rows deleted since; pylance could'
+                " not search it after a deferred compaction; take the index treatment"
+                ' "drop_coverage", or build the index anew first'
+            )
+
+
+def _segments_over(snapshot: Snapshot, moved: BitMap) -> Iterator[IndexMetadata]:
+    """Yield the segments that name rows of some of the fragments by their addresses."""
+    history = reuse_of(snapshot.scheduler, snapshot.manifest)
+    live = BitMap(snapshot.fragments_by_id)
+    entries = snapshot.manifest.index_section.indices
+    for segment, entry in zip(snapshot.indices, entries, strict=True):
+        if segment.is_system or (snapshot.has_stable_row_ids and stores_row_ids(entry)):
+            continue
+        if effective_coverage(segment, live, history).intersect(moved):
+            yield segment
+
+
+def _is_graph(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+    """Tell whether a segment is one of the HNSW kinds; files that cannot be read are none."""
+    if segment.type_name.lower() not in _VECTOR_TYPES:
+        return False
+    place = snapshot.index_place(segment).below(_MODEL_FILE)
+    try:
+        metadata = LanceFileReader.open(place.scheduler, place.path).schema.metadata
+        declared = json.loads(metadata.get(_DECLARATION, "{}"))
+    except (LanceError, ValueError, RecursionError):
+        return False
+    return isinstance(declared, dict) and _GRAPH in str(declared.get("type"))
