@@ -1,6 +1,6 @@
 """An independent implementation of the Lance table format, file format and indices."""
 
-from lance_core.dataset import Dataset, open_dataset
+from lance_core.dataset import Dataset, open_dataset, write_dataset
 from lance_core.errors import LanceError
 from lance_core.query.query_result import QueryResult
 from lance_core.query.request import ScanQuery, VectorQuery
@@ -14,4 +14,5 @@ __all__ = [
     "Session",
     "VectorQuery",
     "open_dataset",
+    "write_dataset",
 ]

@@ -1,8 +1,7 @@
-"""The face of the library: a dataset at one version, to search, scan and take from."""
+"""What can be read of a dataset at one version."""
 
 from __future__ import annotations
 
-from os import fspath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,81 +12,25 @@ from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
 from lance_core.query.explain import analyze_text, explain_text
 from lance_core.query.request import ScanQuery, VectorQuery
-from lance_core.query.session import Session
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.ranks import addresses_of_ranks
 from lance_core.scan.take import take_rows
 from lance_core.schema.arrow import to_arrow_schema
-from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
-from lance_core.table.snapshot import Snapshot, VersionInfo, list_versions, open_snapshot
+from lance_core.table.snapshot import VersionInfo, list_versions
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from os import PathLike
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from lance_core.io.store import ObjectStore
     from lance_core.query.query_result import QueryResult
+    from lance_core.query.session import Session
+    from lance_core.table.snapshot import Snapshot
 
 
-def open_dataset(
-    uri: str | PathLike[str],
-    version: int | str | None = None,
-    *,
-    branch: str | None = None,
-    session: Session | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    check_base: Callable[[str], None] | None = None,
-) -> Dataset:
-    """Open a dataset; reads its manifest and nothing else.
-
-    Parameters
-    ----------
-    uri
-        A local folder, or the URI of a place in an object store (``s3://bucket/x.lance``).
-    version
-        Number of the version to open, or a tag; None = the latest.
-    branch
-        Branch whose versions are meant; None = the main one. A tag names its branch itself.
-    session
-        Cache to share with other datasets; None = a new one.
-    storage_options
-        Configuration of the object store; None = from the environment.
-    check_base
-        Called with each place outside ``uri`` that holds files of the dataset, as those of shallow
-        clones and branches do, before it is read; raises if it must not be. None = all may be.
-
-    Raises
-    ------
-    DatasetNotFoundError, VersionNotFoundError
-        There is no such dataset, version, tag or branch.
-    InvalidRequestError
-        The tag or branch is no possible name, or the tag is one of another branch.
-    UnsupportedFeatureError
-        Reading the dataset needs a feature that this release lacks.
-    CorruptFileError
-        The manifest contradicts the format.
-    """
-    session = Session() if session is None else session
-    root = _as_uri(uri)
-    scheduler = session.scheduler(root, storage_options)
-    if isinstance(version, str):
-        branch, version = _resolve(scheduler.store, version, branch)
-    if branch is not None and branch != MAIN_BRANCH:
-        read_branch(scheduler.store, branch)
-        place = f"{root.rstrip('/')}/{branch_root(branch)}"
-        scheduler = session.scheduler(place, storage_options)
-    open_base = session.base_opener(storage_options, check_base)
-    return Dataset(session, open_snapshot(scheduler, version, open_base))
-
-
-class Dataset:
-    """One immutable version of a dataset; safe to share between threads.
-
-    Made by `open_dataset`.
-    """
+class DatasetReads:
+    """One immutable version of a dataset, to read from; safe to share between threads."""
 
     def __init__(self, session: Session, snapshot: Snapshot) -> None:
         self.session = session
@@ -123,11 +66,6 @@ class Dataset:
     def latest_version(self) -> int:
         """Return the number of the newest version, which may be newer than this one."""
         return latest_version(self.snapshot.scheduler.store)
-
-    def checkout(self, version: int | None = None) -> Dataset:
-        """Open another version of the same dataset; None = the latest."""
-        snapshot = self.snapshot
-        return Dataset(self.session, open_snapshot(snapshot.scheduler, version, snapshot.open_base))
 
     def search(
         self,
@@ -260,24 +198,6 @@ class Dataset:
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
         return analyze_text(self.run(request, deadline))
-
-
-def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:
-    """Return branch and version of a tag."""
-    found = read_tag(store, tag)
-    if branch is not None and branch != (MAIN_BRANCH if found.branch is None else found.branch):
-        raise InvalidRequestError(f'tag "{tag}" names a version of another branch than "{branch}"')
-    return found.branch, found.version
-
-
-def _as_uri(uri: str | PathLike[str]) -> str:
-    try:
-        place: str | bytes = fspath(uri)
-    except TypeError:
-        place = b""
-    if isinstance(place, bytes):
-        raise InvalidRequestError(f"uri is {uri!r}; give a path or a URI such as s3://...")
-    return place
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -1,0 +1,6 @@
+"""The face of the library: a dataset at one version, to search, scan, take from and change."""
+
+from lance_core.dataset.face import Dataset
+from lance_core.dataset.opening import open_dataset, write_dataset
+
+__all__ = ["Dataset", "open_dataset", "write_dataset"]

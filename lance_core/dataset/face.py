@@ -1,0 +1,105 @@
+"""A dataset at one version: what can be read of it, and what can be done to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.dataset.places import find_place, root_of
+from lance_core.dataset.reads import DatasetReads
+from lance_core.operations.append import append_rows, file_version_of, overwrite_rows
+from lance_core.operations.write_fragments import FragmentOptions
+from lance_core.table.snapshot import open_snapshot
+
+if TYPE_CHECKING:
+    from lance_core.operations.given_rows import RowSource
+    from lance_core.table.snapshot import Snapshot
+
+_MAX_ROWS_PER_FILE = 1 << 20
+_MAX_BYTES_PER_FILE = 90 << 30
+
+
+class Dataset(DatasetReads):
+    """One immutable version of a dataset; safe to share between threads.
+
+    Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on
+    top of the newest one, and returns the dataset at it; this one stays what it is. Where others
+    committed meanwhile, the work is done anew if need be, and `CommitConflictError` is raised if
+    that cannot help.
+    """
+
+    def checkout(self, version: int | str | None = None, *, branch: str | None = None) -> Dataset:
+        """Open another version of the same dataset.
+
+        Parameters
+        ----------
+        version
+            A number, or a tag, which names its branch itself; None = the latest.
+        branch
+            Branch whose versions are meant; None = that of this version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            There is no such version, tag or branch.
+        InvalidRequestError
+            The tag or branch is no possible name, or the tag is one of another branch.
+        """
+        here, open_base = self.snapshot.scheduler, self.snapshot.open_base
+        if branch is None and not isinstance(version, str):
+            return self._at(open_snapshot(here, version, open_base))
+        place, number = find_place(root_of(self.snapshot), version, branch, open_base)
+        return self._at(open_snapshot(place, number, open_base))
+
+    def append(
+        self,
+        data: RowSource,
+        *,
+        max_rows_per_file: int = _MAX_ROWS_PER_FILE,
+        max_bytes_per_file: int = _MAX_BYTES_PER_FILE,
+    ) -> Dataset:
+        """Add rows at the end.
+
+        Parameters
+        ----------
+        data
+            Columns of the table, in any order; nullable ones that are missing read as null. A
+            table, a reader of record batches, an iterable of them, or a frame of another library
+            that has ``__arrow_c_stream__``.
+        max_rows_per_file, max_bytes_per_file
+            Sizes of new fragments, see `write_dataset`.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            The rows do not fit the table.
+        """
+        options = FragmentOptions(max_rows_per_file, max_bytes_per_file)
+        return self._at(append_rows(self.snapshot, data, options))
+
+    def overwrite(
+        self,
+        data: RowSource,
+        *,
+        max_rows_per_file: int = _MAX_ROWS_PER_FILE,
+        max_bytes_per_file: int = _MAX_BYTES_PER_FILE,
+        data_storage_version: str | None = None,
+    ) -> Dataset:
+        """Replace all rows and the schema; older versions stay readable.
+
+        Parameters
+        ----------
+        data
+            As in `append`, of any columns.
+        max_rows_per_file, max_bytes_per_file
+            Sizes of new fragments, see `write_dataset`.
+        data_storage_version
+            Version of the data files from now on; None = the one that they have.
+        """
+        version = (
+            file_version_of(self.snapshot) if data_storage_version is None else data_storage_version
+        )
+        options = FragmentOptions(max_rows_per_file, max_bytes_per_file, version)
+        return self._at(overwrite_rows(self.snapshot, data, options))
+
+    def _at(self, snapshot: Snapshot) -> Dataset:
+        return Dataset(self.session, snapshot)

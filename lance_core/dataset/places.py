@@ -1,0 +1,77 @@
+"""Where the versions of a dataset lie: below its root, or in the folder of a branch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidRequestError
+from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
+
+if TYPE_CHECKING:
+    from lance_core.io.scheduler import RangeScheduler
+    from lance_core.io.store import ObjectStore
+    from lance_core.table.base_paths import OpenBase
+    from lance_core.table.snapshot import Snapshot
+
+
+def branch_of(snapshot: Snapshot) -> str | None:
+    """Return the branch that a version was opened on, None for the main one.
+
+    A clone of a branch states its name too, but does not lie in its folder.
+    """
+    message = snapshot.manifest.message
+    if not message.HasField("branch") or message.branch == MAIN_BRANCH:
+        return None
+    lies_there = _uri(snapshot).endswith(f"/{branch_root(message.branch)}")
+    return message.branch if lies_there else None
+
+
+def root_of(snapshot: Snapshot) -> RangeScheduler:
+    """Return the means to read from the root of the main branch, where tags and branches are."""
+    branch = branch_of(snapshot)
+    if branch is None:
+        return snapshot.scheduler
+    return snapshot.open_base(_uri(snapshot).removesuffix(f"/{branch_root(branch)}"))
+
+
+def find_place(
+    root: RangeScheduler, version: int | str | None, branch: str | None, open_base: OpenBase
+) -> tuple[RangeScheduler, int | None]:
+    """Return where a version lies, and its number; None stays the latest.
+
+    Parameters
+    ----------
+    root
+        Reads from the root of the main branch.
+    version
+        A number, or a tag, which names its branch itself.
+    branch
+        None = the main one, or that of the tag.
+    open_base
+        Gives the means to read from the folder of a branch.
+
+    Raises
+    ------
+    VersionNotFoundError
+        There is no such tag or branch.
+    InvalidRequestError
+        That is no possible name, or the tag is one of another branch.
+    """
+    if isinstance(version, str):
+        branch, version = _resolve(root.store, version, branch)
+    if branch is None or branch == MAIN_BRANCH:
+        return root, version
+    read_branch(root.store, branch)
+    return open_base(f"{root.store.uri.rstrip('/')}/{branch_root(branch)}"), version
+
+
+def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:
+    """Return branch and version of a tag."""
+    found = read_tag(store, tag)
+    if branch is not None and branch != (MAIN_BRANCH if found.branch is None else found.branch):
+        raise InvalidRequestError(f'tag "{tag}" names a version of another branch than "{branch}"')
+    return found.branch, found.version
+
+
+def _uri(snapshot: Snapshot) -> str:
+    return snapshot.scheduler.store.uri.rstrip("/")
