@@ -95,7 +95,7 @@ def validity_of(array: pa.Array) -> Validity:
 
 def offsets_of(array: pa.Array) -> NDArray[np.int64]:
     """Return the offsets of strings or lists, shape ``(n + 1,)``, as the array holds them."""
-    data = _bytes(array.buffers()[1])
+    data = bytes_of(array.buffers()[1])
     if len(data) == 0:  # an array without elements needs no offset
         return np.zeros(1, np.int64)
     is_wide = pa.types.is_large_list(array.type) or array.type in {
@@ -122,7 +122,7 @@ class _Bytes:
         }
 
 
-def _bytes(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
+def bytes_of(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
     """View a buffer; an array without elements may have none."""
     if buffer is None or buffer.size == 0:
         return np.empty(0, np.uint8)
@@ -131,7 +131,7 @@ def _bytes(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
 
 def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> NDArray[np.uint8]:
     first, skipped = divmod(offset, 8)
-    packed = _bytes(buffer)[first : (offset + count + 7) // 8]
+    packed = bytes_of(buffer)[first : (offset + count + 7) // 8]
     return np.unpackbits(packed, count=skipped + count, bitorder="little")[skipped:]
 
 
@@ -144,14 +144,14 @@ def _fixed_width(array: pa.Array) -> FixedWidth:
     else:
         width = bits // 8
         start = array.offset * width
-        data = _bytes(buffer)[start : start + len(array) * width]
+        data = bytes_of(buffer)[start : start + len(array) * width]
     return FixedWidth(data, bits, len(array), validity)
 
 
 def _variable(array: pa.Array) -> Variable:
     offsets = offsets_of(array)
     validity = validity_of(array)
-    data = _bytes(array.buffers()[2])[int(offsets[0]) : int(offsets[-1])]
+    data = bytes_of(array.buffers()[2])[int(offsets[0]) : int(offsets[-1])]
     return Variable(offsets - offsets[0], data, validity)
 
 

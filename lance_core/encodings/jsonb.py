@@ -7,33 +7,65 @@ form that reads back equal, NaN and infinities as ``null``.
 
 from __future__ import annotations
 
-import json
-import math
-import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.from_arrow import bytes_of, offsets_of, validity_of
 from lance_core.errors import InvalidRequestError
+from lance_core.kernels import (
+    json_parse as parse,
+    json_scalars as scalars,
+    jsonb_measure as measure,
+)
+from lance_core.kernels.json_build import SOUND, build_documents, measure_nodes
+from lance_core.kernels.json_tape import AT, FORM, NODE_WORDS, NUMBER_FORM, SIZE
+from lance_core.kernels.jsonb_doubles import SLOT, spell_doubles
+from lance_core.kernels.jsonb_format import DOUBLE, DOUBLE_BYTES, WORD_BYTES
+from lance_core.kernels.jsonb_spell import SPELL_WORDS, spell_documents
+from lance_core.kernels.memory import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from lance_core.encodings.place import Place
 
-_SCALAR, _ARRAY, _OBJECT = 0x20000000, 0x80000000, 0x40000000
-_CONTAINER_KIND, _CONTAINER_SIZE = 0xE0000000, 0x1FFFFFFF
-_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _NESTED = range(6)
-_WORDS = {_NULL: "null", _FALSE: "false", _TRUE: "true"}
-_WORD_OF: dict[object, int] = {None: _NULL, False: _FALSE, True: _TRUE}
-_KIND_SHIFT, _LENGTH = 28, 0x0FFFFFFF
-_ZERO, _NAN, _INFINITY, _NEGATIVE_INFINITY = 0x00, 0x10, 0x20, 0x30
-_NEGATIVE, _POSITIVE, _DOUBLE = 0x40, 0x50, 0x60
-_INTEGER_BYTES = (1, 2, 4, 8)
-_LARGEST_DIGITS = 20
-"""Decimal digits of the largest unsigned integer of 64 bits; longer ones become doubles."""
-_EXPONENT_FROM = -5
-"""Doubles below ten to this power are spelt with an exponent."""
+_BYTES_AT_ONCE = 1 << 20
+"""Text that is parsed at once; what is made of it on the way takes up to twenty times as much."""
+_MAX_DEPTH = 512
+"""Nesting of texts that is taken; pylance 14.0.2 crashes when it reads 5000."""
+_MAX_TEXT_BYTES = 2**31 - 1
+_BYTES_OF_DOUBLE = WORD_BYTES + 1 + DOUBLE_BYTES
+_BYTES_OF_NESTED = 2 * WORD_BYTES
+
+_CORRUPT = {
+    measure.CUT_OFF: "a JSON document is cut off",
+    measure.BAD_HEADER: "a JSON document begins with {:#010x}",
+    measure.TOO_MANY_ENTRIES: "a JSON document has no room for the {} entries it claims",
+    measure.VALUE_LEAVES: "a value leaves its JSON document",
+    measure.BYTES_BEHIND: "{} bytes behind the values of a JSON document",
+    measure.KEY_KIND: "a JSON key of kind {}",
+    measure.WORD_WITH_BYTES: "a JSON null, true or false of {} bytes",
+    measure.EMPTY_NUMBER: "a JSON number of no bytes",
+    measure.NUMBER_TAG: "a JSON number of tag {:#04x} with bytes that do not fit it",
+}
+_NO_JSON = {
+    scalars.NO_VALUE: "a value is expected",
+    scalars.END_MISSING: "an array or object does not end",
+    scalars.NO_QUOTE: "a string does not end",
+    scalars.BAD_CONTROL: "a control character in a string must be escaped",
+    scalars.BAD_ESCAPE: "a backslash in a string must begin an escape",
+    scalars.BAD_NUMBER: "a number lacks digits",
+    parse.NO_KEY: "a key in double quotes is expected",
+    parse.NO_COLON: "a colon is expected",
+    parse.NO_COMMA: "a comma or the end of the array or object is expected",
+    parse.SOMETHING_BEHIND: "something follows the value",
+    parse.TOO_DEEP: f"it is nested too deeply, in more than {_MAX_DEPTH} levels",
+}
 
 
 def to_text(documents: pa.Array, place: Place) -> pa.Array:
@@ -56,10 +88,60 @@ def to_text(documents: pa.Array, place: Place) -> pa.Array:
     CorruptFileError
         A document contradicts the format.
     UnsupportedFeatureError
-        It holds a kind of value that JSON text does not know.
+        It holds a kind of value that JSON text does not know, or the text is more than 2 GiB.
     """
-    texts = [None if each is None else document_text(each, place) for each in documents.to_pylist()]
-    return pa.array(texts, pa.string())
+    offsets = offsets_of(documents)
+    address = address_of(bytes_of(documents.buffers()[2]))
+    is_valid = _validity(documents)
+    depth = int(np.diff(offsets).max(initial=0)) // _BYTES_OF_NESTED + 2
+    doubles = np.empty(int(offsets[-1] - offsets[0]) // _BYTES_OF_DOUBLE, np.uint64)
+    state = np.zeros(measure.STATE_WORDS, np.int64)
+    stack = np.empty(depth * measure.FRAME_WORDS, np.int64)
+    total = measure.measure_documents(address, offsets, is_valid, doubles, stack, state)
+    if total < 0:
+        fault, detail = int(state[measure.FAULT]), int(state[measure.DETAIL])
+        if fault == measure.VALUE_KIND:
+            raise place.unsupported(f"a JSON value of kind {detail}")
+        raise place.corrupt(_CORRUPT[fault].format(detail))
+    spelt = _spell(doubles[: state[measure.NUM_DOUBLES]].view(np.float64))
+    total += spelt.num_bytes
+    if total > _MAX_TEXT_BYTES:
+        raise place.unsupported("JSON of more than 2 GiB of text in one array")
+    ends = np.empty(len(documents) + 1, np.int32)
+    out = np.empty(total, np.uint8)
+    stack, num_done = np.empty(depth * SPELL_WORDS, np.int64), np.zeros(1, np.int64)
+    texts, sizes = spelt.texts, spelt.sizes
+    spell_documents(address, offsets, is_valid, texts, sizes, num_done, stack, ends, out)
+    return _checked_text(documents, ends, out, place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spelt:
+    """Texts of doubles, in slots: shapes ``(n, SLOT)`` and ``(n,)``."""
+
+    texts: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
+    num_bytes: int
+
+
+def _spell(doubles: NDArray[np.float64]) -> _Spelt:
+    texts = np.empty((len(doubles), SLOT), np.uint8)
+    sizes = np.empty(len(doubles), np.int64)
+    found = pa.array(doubles).cast(pa.string())
+    address = address_of(bytes_of(found.buffers()[2]))
+    return _Spelt(texts, sizes, spell_doubles(address, offsets_of(found), texts, sizes))
+
+
+def _checked_text(
+    documents: pa.Array, ends: NDArray[np.int32], out: NDArray[np.uint8], place: Place
+) -> pa.Array:
+    buffers = [_bitmap(documents), pa.py_buffer(ends), pa.py_buffer(out)]
+    text = pa.Array.from_buffers(pa.string(), len(documents), buffers)
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise place.corrupt(f"a JSON string is not UTF-8: {error}") from None
+    return text
 
 
 def from_text(texts: pa.Array, column: str) -> pa.Array:
@@ -80,234 +162,121 @@ def from_text(texts: pa.Array, column: str) -> pa.Array:
     Raises
     ------
     InvalidRequestError
-        A text is no JSON: names column, row and place.
-    """
-    plain = texts.storage if isinstance(texts.type, pa.BaseExtensionType) else texts
-    documents: list[bytes | None] = []
-    for row, text in enumerate(plain.to_pylist()):
-        try:
-            documents.append(None if text is None else document_bytes(text))
-        except InvalidRequestError as error:
-            raise InvalidRequestError(f"column {column!r}, row {row}: {error}") from None
-    return pa.array(documents, pa.large_binary())
-
-
-def document_text(document: bytes, place: Place) -> str:
-    r"""Spell one document as text; errors as `to_text`.
-
-    Examples
-    --------
-    >>> from lance_core.encodings.place import Place
-    >>> document_text(bytes.fromhex("800000022000000200000000" "5007"), Place("a.lance", "j"))
-    '[7,null]'
-    """
-    parts: list[str] = []
-    waiting: list[str | memoryview] = [memoryview(document)]
-    while len(waiting) > 0:  # a loop, not recursion: documents may be nested as deep as they like
-        part = waiting.pop()
-        if isinstance(part, str):
-            parts.append(part)
-        else:
-            waiting.extend(reversed(_spell(part, place)))
-    return "".join(parts)
-
-
-def _spell(container: memoryview, place: Place) -> list[str | memoryview]:
-    """Return the text of a container, with the containers in it as they are."""
-    if len(container) < struct.calcsize(">I"):
-        raise place.corrupt("a JSON document is cut off")
-    (header,) = struct.unpack_from(">I", container)
-    kind, size = header & _CONTAINER_KIND, header & _CONTAINER_SIZE
-    if kind == _SCALAR and size == 0:
-        return _values(_entries(container, 1, place), place)
-    if kind == _ARRAY:
-        values = _values(_entries(container, size, place), place)
-        return ["[", *_between(values, [","] * size), "]"]
-    if kind == _OBJECT:
-        entries = _entries(container, 2 * size, place)
-        keys = [f",{_key(*entry, place)}:" for entry in entries[:size]]
-        return ["{", *_between(_values(entries[size:], place), keys), "}"]
-    raise place.corrupt(f"a JSON document begins with {header:#010x}")
-
-
-def _between(values: list[str | memoryview], before: list[str]) -> Iterable[str | memoryview]:
-    """Put ``before[i]`` before ``values[i]``; the first loses its comma."""
-    for position, (text, value) in enumerate(zip(before, values, strict=True)):
-        yield text[1:] if position == 0 else text
-        yield value
-
-
-def _entries(container: memoryview, count: int, place: Place) -> list[tuple[int, memoryview]]:
-    """Return kind and payload of each entry; the payloads fill the container."""
-    start = 4 * (count + 1)
-    if len(container) < start:
-        raise place.corrupt(f"a JSON document of {len(container)} bytes claims {count} entries")
-    entries = []
-    for word in struct.unpack_from(f">{count}I", container, 4):
-        end = start + (word & _LENGTH)
-        if end > len(container):
-            raise place.corrupt("a value leaves its JSON document")
-        entries.append((word >> _KIND_SHIFT, container[start:end]))
-        start = end
-    if start != len(container):
-        raise place.corrupt(f"{len(container) - start} bytes behind the values of a JSON document")
-    return entries
-
-
-def _key(kind: int, payload: memoryview, place: Place) -> str:
-    if kind != _STRING:
-        raise place.corrupt(f"a JSON key of kind {kind}")
-    return _string(payload, place)
-
-
-def _values(entries: list[tuple[int, memoryview]], place: Place) -> list[str | memoryview]:
-    return [_value(kind, payload, place) for kind, payload in entries]
-
-
-def _value(kind: int, payload: memoryview, place: Place) -> str | memoryview:
-    if kind == _STRING:
-        return _string(payload, place)
-    if kind == _NUMBER:
-        return _number(payload, place)
-    if kind == _NESTED:
-        return payload
-    if kind not in _WORDS:
-        raise place.unsupported(f"a JSON value of kind {kind}")
-    if len(payload) > 0:
-        raise place.corrupt(f"a JSON {_WORDS[kind]} of {len(payload)} bytes")
-    return _WORDS[kind]
-
-
-def _string(payload: memoryview, place: Place) -> str:
-    try:
-        return _ENCODER.encode(str(payload, "utf-8"))
-    except UnicodeDecodeError as error:
-        raise place.corrupt(f"a JSON string is not UTF-8: {error}") from None
-
-
-def _number(payload: memoryview, place: Place) -> str:
-    if len(payload) == 0:
-        raise place.corrupt("a JSON number of no bytes")
-    tag, digits = payload[0], payload[1:]
-    if tag in {_NEGATIVE, _POSITIVE} and len(digits) in _INTEGER_BYTES:
-        return str(int.from_bytes(digits, "big", signed=tag == _NEGATIVE))
-    if tag == _DOUBLE and len(digits) == struct.calcsize(">d"):
-        return _double(struct.unpack(">d", digits)[0])
-    if tag not in {_ZERO, _NAN, _INFINITY, _NEGATIVE_INFINITY} or len(digits) > 0:
-        raise place.corrupt(f"a JSON number of tag {tag:#04x} and {len(payload)} bytes")
-    return "0" if tag == _ZERO else "null"
-
-
-def _double(value: float) -> str:
-    """Spell a double; Python does it in the same way but for exponents."""
-    if not math.isfinite(value):
-        return "null"
-    mantissa, mark, exponent = repr(value).partition("e")
-    if mark == "":
-        return mantissa
-    power = int(exponent)
-    if power == _EXPONENT_FROM:
-        digits = mantissa.lstrip("-").replace(".", "")
-        return f"{'-' if value < 0 else ''}0.{'0' * (-power - 1)}{digits}"
-    return f"{mantissa}e{power:+d}"
-
-
-def document_bytes(text: str) -> bytes:
-    """Turn one JSON text into its document.
-
-    Raises
-    ------
-    InvalidRequestError
-        The text is no JSON, or an object has a key twice: says where and what.
+        A text is no JSON, an object has a key twice, or a number is beyond the doubles: names
+        column, row and place.
 
     Notes
     -----
-    Integers beyond 64 bits become doubles, doubles out of range infinite, and half a surrogate pair
-    its escape (observed with pylance 14.0.2, which also takes some texts that are no JSON).
-
-    Examples
-    --------
-    >>> document_bytes('[7, null]').hex()
-    '8000000220000002000000005007'
+    Integers beyond 64 bits become doubles and half a surrogate pair its escape (observed with
+    pylance 14.0.2, which also takes some texts that are no JSON, and makes null of ``1e400``).
     """
-    try:
-        kind, payload = _encode(_DECODER.decode(text))
-    except json.JSONDecodeError as error:
-        raise InvalidRequestError(f"no JSON: {error}") from None
-    except RecursionError:
-        raise InvalidRequestError("JSON that is nested too deeply") from None
-    if kind == _NESTED:
-        return payload
-    return _container(_SCALAR, [(kind, payload)])
+    plain = texts.storage if isinstance(texts.type, pa.BaseExtensionType) else texts
+    wide = plain.cast(pa.large_string())
+    parts = [
+        _documents(wide.slice(start, stop - start), column, start) for start, stop in _slices(wide)
+    ]
+    return pa.concat_arrays(parts) if len(parts) > 0 else pa.array([], pa.large_binary())
 
 
-def _integer(digits: str) -> int | float:
-    if len(digits.lstrip("-")) > _LARGEST_DIGITS:
-        return float(digits)
-    value = int(digits)
-    return value if -(1 << 63) <= value < 1 << 64 else float(digits)
+def _slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
+    """Cut rows where about ``_BYTES_AT_ONCE`` are full; a row may have more."""
+    offsets = offsets_of(texts)
+    start = 0
+    while start < len(texts):
+        full = int(np.searchsorted(offsets, offsets[start] + _BYTES_AT_ONCE, "right")) - 1
+        stop = min(max(full, start + 1), len(texts))
+        yield start, stop
+        start = stop
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequestError(f"an object has the key {twice!r} twice")
-    return found
+def _documents(texts: pa.Array, column: str, first_row: int) -> pa.Array:
+    """Parse and build the documents of some rows."""
+    offsets = offsets_of(texts)
+    data = bytes_of(texts.buffers()[2])
+    num_bytes = int(offsets[-1] - offsets[0])
+    num_nodes = len(texts) + _num_marks(data[int(offsets[0]) : int(offsets[-1])])
+    tape = np.empty((num_nodes, NODE_WORDS), np.int64)
+    roots = np.empty(len(texts) + 1, np.int64)
+    strings, numbers = np.empty(num_bytes, np.uint8), np.empty(num_bytes, np.uint8)
+    number_ends = np.empty(num_nodes + 1, np.int64)
+    state = np.zeros(scalars.STATE_WORDS, np.int64)
+    done = parse.parse_documents(
+        address_of(data),
+        offsets,
+        _validity(texts),
+        tape,
+        roots,
+        strings,
+        numbers,
+        number_ends,
+        np.empty(_MAX_DEPTH, np.int64),
+        state,
+    )
+    if done < len(texts):
+        at = len(texts[done].as_buffer()[: state[scalars.FAULT_AT]].to_pybytes().decode())
+        raise InvalidRequestError(
+            f"column {column!r}, row {first_row + done}: no JSON:"
+            f" {_NO_JSON[int(state[scalars.FAULT])]} at character {at}"
+        )
+    tape = tape[: state[scalars.NUM_NODES]]
+    doubles = _doubles(numbers, number_ends[: state[scalars.NUM_NUMBERS] + 1])
+    return _Tape(tape, roots, strings, doubles, column, first_row).documents(texts)
 
 
-def _constant(name: str) -> object:
-    raise InvalidRequestError(f"no JSON: {name} is no number that JSON knows")
+def _num_marks(data: NDArray[np.uint8]) -> int:
+    counts = np.bincount(data, minlength=256)
+    return int(counts[list(b",:[{")].sum())
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
-_DECODER = json.JSONDecoder(parse_int=_integer, object_pairs_hook=_object, parse_constant=_constant)
+def _doubles(numbers: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.float64]:
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(numbers)]
+    texts = pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
+    return np.asarray(texts.cast(pa.float64()).to_numpy(), np.float64)
 
 
-def _encode(value: object) -> tuple[int, bytes]:
-    """Return kind and payload of an entry."""
-    if isinstance(value, dict | list):
-        return _NESTED, _nested(value)
-    if isinstance(value, str):
-        return _STRING, _utf8(value)
-    if isinstance(value, float):
-        return _NUMBER, _double_bytes(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _NUMBER, _integer_bytes(value)
-    return _WORD_OF[value], b""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tape:
+    """Texts that were parsed: nodes, and the strings and doubles they refer to."""
+
+    nodes: NDArray[np.int64]
+    roots: NDArray[np.int64]
+    strings: NDArray[np.uint8]
+    doubles: NDArray[np.float64]
+    column: str
+    first_row: int
+
+    def documents(self, texts: pa.Array) -> pa.Array:
+        """Build the documents; what is null in ``texts`` is null."""
+        infinite = np.flatnonzero(np.isinf(self.doubles))
+        if len(infinite) > 0:
+            is_double = self.nodes[:, FORM] == NUMBER_FORM + DOUBLE
+            node = int(np.flatnonzero(is_double)[infinite[0]])
+            raise self._refused(node, "a number is beyond the doubles; store it as a string")
+        offsets = np.empty(len(self.roots), np.int64)
+        large = measure_nodes(self.nodes, self.roots, offsets)
+        if large != SOUND:
+            raise self._refused(large, "a JSON value of 256 MiB and more")
+        out = np.empty(int(offsets[-1]), np.uint8)
+        bits = self.doubles.view(np.uint64)
+        scratch = np.empty((2, len(self.nodes)), np.int64)
+        twice = build_documents(self.nodes, self.roots, self.strings, bits, offsets, scratch, out)
+        if twice != SOUND:
+            start, size = self.nodes[twice, AT], self.nodes[twice, SIZE]
+            key = str(self.strings[start : start + size].data, "utf-8")
+            raise self._refused(twice, f"an object has the key {key!r} twice")
+        buffers = [_bitmap(texts), pa.py_buffer(offsets), pa.py_buffer(out)]
+        return pa.Array.from_buffers(pa.large_binary(), len(texts), buffers)
+
+    def _refused(self, node: int, why: str) -> InvalidRequestError:
+        row = self.first_row + int(np.searchsorted(self.roots, node, "right")) - 1
+        return InvalidRequestError(f"column {self.column!r}, row {row}: {why}")
 
 
-def _nested(value: dict[str, object] | list[object]) -> bytes:
-    if isinstance(value, list):
-        return _container(_ARRAY | len(value), [_encode(child) for child in value])
-    by_key = sorted((_utf8(key), _encode(child)) for key, child in value.items())
-    keys = [(_STRING, key) for key, _ in by_key]
-    return _container(_OBJECT | len(keys), [*keys, *(child for _, child in by_key)])
+def _validity(array: pa.Array) -> NDArray[np.bool_]:
+    found = validity_of(array)
+    return np.ones(len(array), np.bool_) if found is None else found
 
 
-def _container(header: int, entries: list[tuple[int, bytes]]) -> bytes:
-    payloads = [payload for _, payload in entries]
-    if max(map(len, payloads), default=0) > _LENGTH:
-        raise InvalidRequestError("a JSON value of 256 MiB and more")
-    words = [kind << _KIND_SHIFT | len(payload) for kind, payload in entries]
-    return b"".join([struct.pack(f">{len(words) + 1}I", header, *words), *payloads])
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _double_bytes(value: float) -> bytes:
-    if math.isinf(value):
-        return bytes([_INFINITY if value > 0 else _NEGATIVE_INFINITY])
-    return struct.pack(">Bd", _DOUBLE, value)
-
-
-def _integer_bytes(value: int) -> bytes:
-    if value == 0:
-        return bytes([_ZERO])
-    bits = value.bit_length() if value > 0 else (value + 1).bit_length() + 1
-    width = next(width for width in _INTEGER_BYTES if bits <= 8 * width)
-    tag = _POSITIVE if value > 0 else _NEGATIVE
-    return bytes([tag]) + value.to_bytes(width, "big", signed=value < 0)
+def _bitmap(array: pa.Array) -> pa.Buffer | None:
+    found = validity_of(array)
+    return None if found is None else pa.py_buffer(np.packbits(found, bitorder="little"))

@@ -85,6 +85,20 @@ def uint64_at(address: int, length: int) -> NDArray[np.uint64]:
 
 
 @kernel
+def int64_at(address: int, length: int) -> NDArray[np.int64]:
+    """View ``length`` int64 at ``address``, which need not be aligned."""
+    view: NDArray[np.int64] = carray(pointer_at(address), length, np.int64)
+    return view
+
+
+@kernel
+def int64_rows_at(address: int, num_rows: int, width: int) -> NDArray[np.int64]:
+    """View rows of ``width`` int64 at ``address``, which need not be aligned."""
+    view: NDArray[np.int64] = carray(pointer_at(address), (num_rows, width), np.int64)
+    return view
+
+
+@kernel
 def float32_at(address: int, length: int) -> NDArray[np.float32]:
     """View ``length`` float32 at ``address``, which need not be aligned."""
     view: NDArray[np.float32] = carray(pointer_at(address), length, np.float32)
