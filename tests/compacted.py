@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compacted(
-    root: Path | str, treatment: str = "defer", target_rows: int = 1 << 20, threshold: float = 0.0
+    root: Path, treatment: str = "defer", target_rows: int = 1 << 20, threshold: float = 0.0
 ) -> Snapshot:
     """Compact the newest version of a dataset."""
     table = open_table(root)

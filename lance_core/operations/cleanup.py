@@ -1,0 +1,194 @@
+"""Removing old versions, and the files that nothing needs any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidRequestError, ObjectNotFoundError
+from lance_core.io.waiting import for_each
+from lance_core.operations.cleanup_plan import (
+    FOLDERS,
+    CleanupOptions,
+    FileKind,
+    RemovedFile,
+    protected_versions,
+    select_files,
+    select_versions,
+)
+from lance_core.operations.cleanup_references import all_referenced
+from lance_core.table.manifest import check_supported, read_manifest
+from lance_core.table.naming import is_detached
+from lance_core.table.versions import list_manifests
+from lance_core.table.writer_flags import check_writable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from lance_core.io.scheduler import RangeScheduler
+    from lance_core.io.store import ObjectMeta, ObjectStore
+    from lance_core.table.manifest import Manifest
+    from lance_core.table.snapshot import Snapshot
+    from lance_core.table.versions import ManifestLocation
+
+    History = list[tuple[ManifestLocation, Manifest]]
+
+_DEFAULTS = CleanupOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What was removed, or would be.
+
+    Parameters
+    ----------
+    versions
+        Numbers of the versions, ascending.
+    files
+        All files, manifests included.
+    """
+
+    versions: tuple[int, ...]
+    files: tuple[RemovedFile, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.num_bytes for file in self.files)
+
+    def num_files(self, kind: FileKind) -> int:
+        """Return how many files of a kind there are."""
+        return sum(file.kind is kind for file in self.files)
+
+
+def clean_up(
+    snapshot: Snapshot,
+    refs: ObjectStore,
+    branch: str | None,
+    options: CleanupOptions = _DEFAULTS,
+    *,
+    dry_run: bool = False,
+) -> CleanupReport:
+    """Remove old versions with all files that only they need, and what failed writers left.
+
+    Safe beside other writers, also those of pylance: the newest version stays, and files that no
+    version names stay until they are 7 days old, since somebody may be about to name them.
+    Manifests go first, so that a version that is there is complete whenever the work stops; files
+    that are left over then count as left by a failed writer.
+
+    Parameters
+    ----------
+    snapshot
+        A version of the dataset, or of the branch, to clean up; it stays.
+    refs
+        Root of the main branch, where tags and branches are recorded.
+    branch
+        The branch that the snapshot is of, None for the main one.
+    options
+        Which versions.
+    dry_run
+        Tell what would be removed, and remove nothing.
+
+    Returns
+    -------
+    CleanupReport
+        Versions and files.
+
+    Raises
+    ------
+    InvalidRequestError
+        Tagged versions are in the way, or a version is asked for that is not there.
+    UnsupportedFeatureError
+        Some version has a feature that this release lacks, so that nobody can tell what it needs.
+        Nothing was removed.
+    CorruptFileError
+        A manifest cannot be read. Nothing was removed.
+
+    Notes
+    -----
+    Lance table format, section "Cleanup"; compared with pylance 14.0.2, which however removes files
+    of detached versions after 7 days: here those keep what they name. Clones at other places do not
+    keep the files of their source.
+    """
+    scheduler = snapshot.scheduler
+    now = datetime.now(UTC)
+    history = _read_history(scheduler, ())
+    _check_newest(history)
+    tagged, points = protected_versions(refs, branch)
+    stay = {*points, snapshot.version}
+    old = select_versions(history, options, stay, now)
+    in_the_way = sorted(name for each in old for name in tagged.get(each.version, ()))
+    if options.error_if_tagged and len(in_the_way) > 0:
+        raise InvalidRequestError(
+            f"versions to be removed are tagged: {', '.join(in_the_way)}; delete the tags, or keep"
+            " their versions by error_if_tagged=False"
+        )
+    old = [each for each in old if each.version not in tagged]
+    return _remove(scheduler, history, old, options, now, dry_run=dry_run)
+
+
+def _remove(
+    scheduler: RangeScheduler,
+    history: History,
+    old: Sequence[ManifestLocation],
+    options: CleanupOptions,
+    now: datetime,
+    *,
+    dry_run: bool,
+) -> CleanupReport:
+    store, gone = scheduler.store, {each.version for each in old}
+    kept = [manifest for location, manifest in history if location.version not in gone]
+    removed = [manifest for location, manifest in history if location.version in gone]
+    needed = all_referenced(kept, store.uri)
+    needed_before = all_referenced(removed, store.uri)
+    objects = _list_files(store)
+    manifests = [
+        RemovedFile(each.meta.path, FileKind.MANIFEST, each.meta.size) for each in reversed(old)
+    ]
+    if not dry_run:
+        _delete(store, manifests)
+        known = {location.version for location, _ in history}
+        since = [manifest for _, manifest in _read_history(scheduler, known)]
+        needed |= all_referenced(since, store.uri)
+    files = list(select_files(objects, needed, needed_before, options, now))
+    if not dry_run:
+        _delete(store, files)
+    return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
+
+
+def _read_history(scheduler: RangeScheduler, known: Collection[int]) -> History:
+    """Read all versions but those known; what is removed meanwhile is left out."""
+    locations = [each for each in list_manifests(scheduler.store) if each.version not in known]
+    found = for_each(scheduler.store, partial(_read, scheduler), locations)
+    return [
+        (location, manifest)
+        for location, manifest in zip(locations, found, strict=True)
+        if manifest is not None
+    ]
+
+
+def _read(scheduler: RangeScheduler, location: ManifestLocation) -> Manifest | None:
+    try:
+        return read_manifest(scheduler, location.meta)
+    except ObjectNotFoundError:
+        return None
+
+
+def _check_newest(history: History) -> None:
+    newest = max(
+        (manifest for _, manifest in history if not is_detached(manifest.version)),
+        key=attrgetter("version"),
+    )
+    check_supported(newest)
+    check_writable(newest.message, newest.path)
+
+
+def _list_files(store: ObjectStore) -> list[ObjectMeta]:
+    return [meta for folder in FOLDERS for meta in store.list_tree(folder)]
+
+
+def _delete(store: ObjectStore, files: Sequence[RemovedFile]) -> None:
+    for_each(store, lambda file: store.delete(file.path), files)

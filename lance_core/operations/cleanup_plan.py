@@ -1,0 +1,223 @@
+"""Which versions are old, and which files nobody needs any more."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidRequestError
+from lance_core.operations.cleanup_references import key_of
+from lance_core.table.naming import (
+    DATA_FOLDER,
+    DELETIONS_FOLDER,
+    INDICES_FOLDER,
+    VERSIONS_FOLDER,
+    is_detached,
+)
+from lance_core.table.refs import MAIN_BRANCH, list_branches, list_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from datetime import datetime
+
+    from lance_core.io.store import ObjectMeta, ObjectStore
+    from lance_core.table.manifest import Manifest
+    from lance_core.table.versions import ManifestLocation
+
+_DEFAULT_AGE = timedelta(days=14)
+_UNVERIFIED_AGE = timedelta(days=7)
+"""Files of writers still under way are younger: whoever takes longer loses what he wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupOptions:
+    """Which versions to remove.
+
+    Parameters
+    ----------
+    older_than
+        Only versions committed longer ago than this; without any of the three it is 14 days.
+    retain_versions
+        Only versions before the last so many.
+    versions
+        Only these.
+    delete_unverified
+        Remove files that no version names whatever their age, not only after 7 days. Nobody else
+        may be writing then: what is written but not committed yet is named by no version.
+    error_if_tagged
+        Refuse to run where a tagged version would be removed otherwise; False keeps it silently.
+
+    Raises
+    ------
+    InvalidRequestError
+        No version would be retained.
+    """
+
+    older_than: timedelta | None = None
+    retain_versions: int | None = None
+    versions: Sequence[int] | None = None
+    delete_unverified: bool = False
+    error_if_tagged: bool = True
+
+    def __post_init__(self) -> None:
+        if self.retain_versions is not None and self.retain_versions < 1:
+            raise InvalidRequestError(
+                f"retain_versions is {self.retain_versions}; at least the newest one stays, give 1"
+            )
+
+
+class FileKind(enum.StrEnum):
+    """What a removed file was."""
+
+    MANIFEST = "manifest"
+    DATA = "data"
+    DELETION = "deletion"
+    INDEX = "index"
+    TRANSACTION = "transaction"
+    TEMPORARY = "temporary"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A file to be removed, or that was."""
+
+    path: str
+    kind: FileKind
+    num_bytes: int
+
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_KINDS = (
+    (FileKind.DATA, re.compile(rf"{DATA_FOLDER}/(?:.+\.lance|.+/[^/]+\.blob)")),
+    (FileKind.DELETION, re.compile(rf"{DELETIONS_FOLDER}/[^/]+\.(?:arrow|bin)")),
+    (FileKind.INDEX, re.compile(rf"{INDICES_FOLDER}/{_UUID}/.+")),
+    (FileKind.TRANSACTION, re.compile(r"_transactions/[^/]+\.txn")),
+    (FileKind.TEMPORARY, re.compile(rf"{VERSIONS_FOLDER}/\.tmp[^/]*")),
+)
+FOLDERS = (DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER, "_transactions", VERSIONS_FOLDER)
+"""Where files are looked for; unknown names in them are left alone, as is all the rest."""
+
+
+def select_versions(
+    history: Sequence[tuple[ManifestLocation, Manifest]],
+    options: CleanupOptions,
+    protected: Collection[int],
+    now: datetime,
+) -> list[ManifestLocation]:
+    """Choose the versions to remove.
+
+    Parameters
+    ----------
+    history
+        All versions, oldest first; detached ones are outside the history and stay.
+    options
+        What is wanted. Where several limits are given, a version has to be beyond all of them.
+    protected
+        Versions that stay in any case.
+    now
+        The time.
+
+    Raises
+    ------
+    InvalidRequestError
+        A version is asked for by its number that is not there.
+    """
+    newest_first = [each for each in reversed(history) if not is_detached(each[0].version)]
+    chosen = dict.fromkeys(location.version for location, _ in newest_first[1:])
+    if options.versions is not None:
+        unknown = set(options.versions) - {location.version for location, _ in newest_first}
+        if unknown:
+            raise InvalidRequestError(f"there is no version {min(unknown)} to remove")
+        chosen = {each: None for each in chosen if each in set(options.versions)}
+    if options.retain_versions is not None:
+        retained = {each.version for each, _ in newest_first[: options.retain_versions]}
+        chosen = {each: None for each in chosen if each not in retained}
+    age = options.older_than
+    if age is None and options.retain_versions is None and options.versions is None:
+        age = _DEFAULT_AGE
+    return [
+        location
+        for location, manifest in newest_first
+        if location.version in chosen
+        and location.version not in protected
+        and (age is None or _time_of(location, manifest) < now - age)
+    ]
+
+
+def select_files(
+    objects: Sequence[ObjectMeta],
+    needed: Collection[str],
+    needed_before: Collection[str],
+    options: CleanupOptions,
+    now: datetime,
+) -> Iterator[RemovedFile]:
+    """Choose the files to remove, manifests aside.
+
+    Parameters
+    ----------
+    objects
+        All files in the folders of a dataset.
+    needed
+        Keys of the files that versions name which stay.
+    needed_before
+        Keys of those that removed versions name: theirs were committed, so that nobody is still
+        about to name them.
+    options
+        Whether unverified files go too.
+    now
+        The time.
+    """
+    for meta in objects:
+        kind = _kind_of(meta.path)
+        key = key_of(meta.path)
+        if kind is None or key in needed:
+            continue
+        is_old = now - meta.last_modified > _UNVERIFIED_AGE
+        if key in needed_before or is_old or options.delete_unverified:
+            yield RemovedFile(meta.path, kind, meta.size)
+
+
+def protected_versions(
+    refs: ObjectStore, branch: str | None
+) -> tuple[dict[int, list[str]], set[int]]:
+    """Return the versions that names keep alive.
+
+    Parameters
+    ----------
+    refs
+        Root of the main branch, where tags and branches are recorded.
+    branch
+        The branch that is cleaned up, None for the main one.
+
+    Returns
+    -------
+    tagged
+        Names of the tags of each tagged version.
+    branch_points
+        Versions that branches began with: their files lie here.
+    """
+    own = None if branch == MAIN_BRANCH else branch
+    tagged: dict[int, list[str]] = {}
+    for tag in list_tags(refs):
+        if _plain(tag.branch) == own:
+            tagged.setdefault(tag.version, []).append(tag.name)
+    points = {
+        each.parent_version for each in list_branches(refs) if _plain(each.parent_branch) == own
+    }
+    return tagged, points
+
+
+def _plain(branch: str | None) -> str | None:
+    return None if branch == MAIN_BRANCH else branch
+
+
+def _time_of(location: ManifestLocation, manifest: Manifest) -> datetime:
+    committed = manifest.timestamp
+    return location.meta.last_modified if committed is None else committed
+
+
+def _kind_of(path: str) -> FileKind | None:
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(path)), None)
