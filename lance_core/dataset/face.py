@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from lance_core.dataset.places import find_place, root_of
 from lance_core.dataset.reads import DatasetReads
 from lance_core.operations.append import append_rows, file_version_of, overwrite_rows
+from lance_core.operations.delete import delete_rows
+from lance_core.operations.update import update_rows
 from lance_core.operations.write_fragments import FragmentOptions
 from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lance_core.operations.given_rows import RowSource
+    from lance_core.operations.update import NewValue
     from lance_core.table.snapshot import Snapshot
 
 _MAX_ROWS_PER_FILE = 1 << 20
@@ -100,6 +105,47 @@ class Dataset(DatasetReads):
         )
         options = FragmentOptions(max_rows_per_file, max_bytes_per_file, version)
         return self._at(overwrite_rows(self.snapshot, data, options))
+
+    def delete(self, predicate: str) -> Dataset:
+        """Delete the rows for which a predicate is true.
+
+        Parameters
+        ----------
+        predicate
+            Comparisons of columns with literals, ``IN``, ``BETWEEN`` and ``IS [NOT] NULL``, joined
+            by ``AND``, ``OR``, ``NOT`` and parentheses: ``"price > 10 AND name IN ('a', 'b')"``.
+            ``"true"`` names all rows.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            It is no predicate, names no column, or compares one with what it never holds.
+        """
+        return self._at(delete_rows(self.session.files, self.snapshot, predicate))
+
+    def update(self, values: Mapping[str, NewValue], where: str = "true") -> Dataset:
+        """Set columns of the rows for which a predicate is true.
+
+        Parameters
+        ----------
+        values
+            New values by column: one value for all rows, None being null, or a function from record
+            batches of whole rows to arrays of the column's type, called once per batch.
+        where
+            As in `delete`; all rows unless it is given.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            As `delete`; or there is no such column, or a value is not of its type.
+
+        Examples
+        --------
+        >>> import pyarrow.compute as pc
+        >>> more = {"price": lambda batch: pc.add(batch["price"], 1.0), "note": "dearer"}
+        >>> dataset.update(more, where="price < 5")  # doctest: +SKIP
+        """
+        return self._at(update_rows(self.session.files, self.snapshot, values, where))
 
     def _at(self, snapshot: Snapshot) -> Dataset:
         return Dataset(self.session, snapshot)

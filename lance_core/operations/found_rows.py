@@ -1,0 +1,84 @@
+"""Rows of a version that an operation deletes or moves, by fragment, and what becomes of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyroaring import BitMap
+
+from lance_core.ids import FragmentId
+from lance_core.operations.predicate import parse_predicate
+from lance_core.proto import table_pb2
+from lance_core.row_address import fragment_of, offset_of
+from lance_core.scan.projection import PseudoColumn, resolve_projection
+from lance_core.scan.rows import scan_rows
+from lance_core.table.deletion_writer import write_deletion_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from lance_core.table.files import TableFiles
+    from lance_core.table.snapshot import Snapshot
+
+    RowsFound = Mapping[FragmentId, BitMap]
+    """Offsets of live rows, by fragment; no fragment without any."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deleted:
+    """What deletions make of fragments: new deletion files, or nothing where no row is left."""
+
+    updated_fragments: tuple[table_pb2.DataFragment, ...]
+    removed_fragment_ids: tuple[int, ...]
+
+
+def find_rows(files: TableFiles, snapshot: Snapshot, predicate: str) -> RowsFound:
+    """Return the live rows for which a predicate is true.
+
+    Only the columns that it names are read.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no predicate, names a column that there is not, or a literal does not fit its column.
+    """
+    parsed = parse_predicate(predicate)
+    address = PseudoColumn.ROW_ADDRESS.value
+    columns = [*(name for name in parsed.columns if name != address), address]
+    found: dict[FragmentId, BitMap] = {}
+    for batch in scan_rows(files, snapshot, resolve_projection(snapshot.schema, columns)):
+        addresses = batch[address].to_numpy()[parsed.holds(batch).to_numpy(zero_copy_only=False)]
+        add_rows(found, addresses)
+    return found
+
+
+def add_rows(found: dict[FragmentId, BitMap], addresses: NDArray[np.uint64]) -> None:
+    """Add rows to those found, by their addresses, shape ``(n,)``, in any order."""
+    fragment_ids, offsets = fragment_of(addresses), offset_of(addresses)
+    for number in np.unique(fragment_ids).tolist():
+        found.setdefault(FragmentId(number), BitMap()).update(
+            BitMap(offsets[fragment_ids == number])
+        )
+
+
+def write_deletions(files: TableFiles, snapshot: Snapshot, rows: RowsFound) -> Deleted:
+    """Write a deletion file per fragment of which rows are deleted and some are left."""
+    messages = {each.id: each for each in snapshot.manifest.message.fragments}
+    store = snapshot.scheduler.store
+    updated, removed = [], []
+    for fragment_id, offsets in rows.items():
+        fragment = snapshot.fragments_by_id[fragment_id]
+        deleted = files.deleted(snapshot, fragment) | offsets
+        if len(deleted) == fragment.physical_rows:
+            removed.append(int(fragment_id))
+            continue
+        message = table_pb2.DataFragment()
+        message.CopyFrom(messages[fragment_id])
+        file = write_deletion_file(store, fragment_id, snapshot.version, deleted)
+        message.deletion_file.CopyFrom(file)
+        updated.append(message)
+    return Deleted(tuple(updated), tuple(removed))

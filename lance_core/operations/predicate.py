@@ -1,0 +1,262 @@
+"""Simple predicates over rows: comparisons joined by AND, OR and NOT, in three-valued logic.
+
+::
+
+    predicate   = conjunction { OR conjunction }
+    conjunction = term { AND term }
+    term        = NOT term | "(" predicate ")" | TRUE | FALSE | column [ test ]
+    test        = op literal | IS [NOT] NULL | [NOT] IN "(" literal { "," literal } ")"
+                | [NOT] BETWEEN literal AND literal
+    op          = "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">="
+    literal     = number | 'text' | TRUE | FALSE | NULL | DATE 'text' | TIMESTAMP 'text'
+
+A column alone is one of booleans. Names with other characters than letters, digits and ``_`` stand
+between backticks; parts of structs follow dots.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import InvalidRequestError
+from lance_core.operations.comparisons import compare, is_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lance_core.operations.comparisons import Literal
+
+    Condition = Callable[[pa.RecordBatch], pa.Array]
+    """Returns true, false or null for each row of a batch that has the columns."""
+
+_MAX_DEPTH = 100
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<word>(?:`(?:[^`]|``)+`|[^\W\d]\w*)(?:\.(?:`(?:[^`]|``)+`|\w+))*)
+      | (?P<sign><=|>=|<>|!=|==|[=<>(),-])
+    )""",
+    re.VERBOSE,
+)
+_OPERATORS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">"}
+_OPERATORS |= {">=": ">="}
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+_TIMES = frozenset(("DATE", "TIMESTAMP"))
+_RESERVED = frozenset((*_CONSTANTS, "AND", "OR", "NOT", "IN", "IS", "BETWEEN"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicate:
+    """A parsed predicate.
+
+    Attributes
+    ----------
+    columns
+        What it looks at, as paths, each once; batches to be judged have columns of these names.
+    condition
+        Judges the rows of a batch.
+    """
+
+    columns: tuple[str, ...]
+    condition: Condition
+
+    def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Tell for each row whether the predicate is true; one that is unknown does not hold.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            A literal does not fit the type of its column.
+        """
+        return pc.fill_null(self.condition(batch), fill_value=False)
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Parse a predicate.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is none; tells at which character.
+
+    Examples
+    --------
+    >>> predicate = parse_predicate("x > 1.5 AND NOT name IN ('a', 'b')")
+    >>> predicate.columns
+    ('x', 'name')
+    >>> predicate.holds(pa.record_batch({"x": [2, 3, 3], "name": ["c", "a", None]})).to_pylist()
+    [True, False, False]
+    """
+    if not isinstance(text, str):
+        raise InvalidRequestError(f'the predicate is {text!r}; give text such as "id = 3"')
+    parser = _Parser(text)
+    condition = parser.whole()
+    return Predicate(tuple(parser.columns), condition)
+
+
+class _Parser:
+    """Descends through one predicate."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0
+        self._kind = self._token = ""
+        self._start = 0
+        self.columns: dict[str, None] = {}
+        self._next()
+
+    def whole(self) -> Condition:
+        condition = self._predicate()
+        if self._kind != "end":
+            self._fail("AND, OR or the end")
+        return condition
+
+    def _predicate(self) -> Condition:
+        return self._joined("OR", pc.or_kleene, self._conjunction)
+
+    def _conjunction(self) -> Condition:
+        return self._joined("AND", pc.and_kleene, self._term)
+
+    def _joined(
+        self,
+        word: str,
+        join: Callable[[pa.Array, pa.Array], pa.Array],
+        part: Callable[[], Condition],
+    ) -> Condition:
+        parts = [part()]
+        while self._takes(word):
+            parts.append(part())
+        if len(parts) == 1:
+            return parts[0]
+        return lambda batch: reduce(join, (each(batch) for each in parts))
+
+    def _term(self) -> Condition:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise InvalidRequestError(f"the predicate is nested deeper than {_MAX_DEPTH} levels")
+        condition = self._term_inside()
+        self._depth -= 1
+        return condition
+
+    def _term_inside(self) -> Condition:
+        if self._takes("NOT"):
+            inner = self._term()
+            return lambda batch: pc.invert(inner(batch))
+        if self._takes("("):
+            inner = self._predicate()
+            self._expect(")")
+            return inner
+        for word in ("TRUE", "FALSE"):
+            if self._takes(word):
+                value = _CONSTANTS[word]
+                return lambda batch: pa.repeat(pa.scalar(value), batch.num_rows)
+        return self._test(self._column())
+
+    def _column(self) -> str:
+        is_name = self._kind == "word" and self._token.upper() not in _RESERVED
+        if not is_name:
+            self._fail("a column, NOT or (")
+        name = self._token
+        self.columns[name] = None
+        self._next()
+        return name
+
+    def _test(self, column: str) -> Condition:
+        operator = _OPERATORS.get(self._token) if self._kind == "sign" else None
+        if operator is not None:
+            self._next()
+            literal = self._literal()
+            return lambda batch: compare(column, batch[column], operator, literal)
+        if self._takes("IS"):
+            is_negated = self._takes("NOT")
+            self._expect("NULL")
+            test = pc.is_valid if is_negated else pc.is_null
+            return lambda batch: test(batch[column])
+        is_negated = self._takes("NOT")
+        condition = self._set_or_range(column, is_negated=is_negated)
+        return (lambda batch: pc.invert(condition(batch))) if is_negated else condition
+
+    def _set_or_range(self, column: str, *, is_negated: bool) -> Condition:
+        if self._takes("IN"):
+            literals = self._literals()
+            return lambda batch: is_in(column, batch[column], literals)
+        if self._takes("BETWEEN"):
+            low = self._literal()
+            self._expect("AND")
+            high = self._literal()
+            return lambda batch: pc.and_kleene(
+                compare(column, batch[column], ">=", low),
+                compare(column, batch[column], "<=", high),
+            )
+        if is_negated:
+            self._fail("IN or BETWEEN")
+        return lambda batch: compare(column, batch[column], "=", True)
+
+    def _literals(self) -> list[Literal]:
+        self._expect("(")
+        found = [self._literal()]
+        while self._takes(","):
+            found.append(self._literal())
+        self._expect(")")
+        return found
+
+    def _literal(self) -> Literal:
+        sign = -1 if self._takes("-") else 1
+        kind, token = self._kind, self._token
+        if kind == "number":
+            self._next()
+            return sign * (int(token) if token.isdigit() else Decimal(token))
+        if sign < 0:
+            self._fail("a number")
+        if kind == "word" and token.upper() in _TIMES:
+            self._next()
+            kind, token = self._kind, self._token
+        elif kind == "word" and token.upper() in _CONSTANTS:
+            self._next()
+            return _CONSTANTS[token.upper()]
+        if kind != "text":
+            self._fail("a number, a text between single quotes, TRUE, FALSE or NULL")
+        self._next()
+        return token[1:-1].replace("''", "'")
+
+    def _takes(self, word: str) -> bool:
+        """Step over a keyword or sign if it comes next."""
+        if self._kind not in {"word", "sign"} or self._token.upper() != word:
+            return False
+        self._next()
+        return True
+
+    def _expect(self, word: str) -> None:
+        if not self._takes(word):
+            self._fail(word)
+
+    def _next(self) -> None:
+        if not self._text[self._at :].strip():
+            self._kind, self._token, self._start = "end", "", len(self._text)
+            return
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            self._start, self._kind = self._at, "unknown"
+            self._token = self._text[self._at :].strip()[:20]
+            self._fail(
+                "a column, a literal or an operator; names with other characters stand"
+                " between backticks, texts between single quotes"
+            )
+        self._kind = str(match.lastgroup)
+        self._token = match[self._kind]
+        self._start, self._at = match.start(self._kind), match.end()
+
+    def _fail(self, expected: str) -> NoReturn:
+        found = "the end" if self._kind == "end" else repr(self._token)
+        raise InvalidRequestError(
+            f"predicate at character {self._start + 1}: {found} comes where {expected} could"
+        )

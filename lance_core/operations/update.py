@@ -1,0 +1,117 @@
+"""Giving new values to rows, which moves them to new fragments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidRequestError, TypeMismatchError, UnknownColumnError
+from lance_core.operations.commit_planned import commit_planned
+from lance_core.operations.found_rows import find_rows, write_deletions
+from lance_core.operations.moved_rows import read_whole, write_moved
+from lance_core.table.transaction import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from lance_core.schema.field import LanceField
+    from lance_core.table.files import TableFiles
+    from lance_core.table.snapshot import Snapshot
+
+    NewValue = object | Callable[[pa.RecordBatch], pa.Array]
+    """A Python value or Arrow scalar for all rows, or what computes a value for each."""
+
+
+def update_rows(
+    files: TableFiles, snapshot: Snapshot, values: Mapping[str, NewValue], predicate: str
+) -> Snapshot:
+    """Set columns of the rows that a predicate names.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    snapshot
+        The version whose rows are judged first; the newest one after a conflict.
+    values
+        New values by top-level column: one for all rows, None being null, or a function from
+        batches of whole rows, as they are, to arrays of the column's type. Functions may be called
+        again after a conflict.
+    predicate
+        True for the rows to update, see `operations.predicate`.
+
+    Returns
+    -------
+    Snapshot
+        A new version, also when there was no such row. Rows keep their stable ids, if they have
+        such; their addresses change.
+
+    Raises
+    ------
+    InvalidRequestError, TypeMismatchError
+        As `find_rows`; or there is no such column, or a value is not one of its type.
+    """
+    if len(values) == 0:
+        raise InvalidRequestError("no column is to be updated; name at least one")
+
+    def plan(newest: Snapshot) -> Update:
+        fields = [_field(newest, name) for name in values]
+        rows = find_rows(files, newest, predicate)
+        batches = _updated(read_whole(files, newest, rows), values)
+        moved = write_moved(files, newest, rows, batches)
+        deleted = write_deletions(files, newest, rows)
+        return Update(
+            deleted.removed_fragment_ids,
+            deleted.updated_fragments,
+            tuple(moved),
+            fields_preserving_coverage=tuple(each.id for top in fields for each in top.walk()),
+        )
+
+    return commit_planned(snapshot, plan)
+
+
+def _field(snapshot: Snapshot, name: str) -> LanceField:
+    for field in snapshot.schema.fields:
+        if field.name == name:
+            return field
+    raise UnknownColumnError(name, snapshot.schema.names, where="the new values")
+
+
+def _updated(
+    batches: Iterable[pa.RecordBatch], values: Mapping[str, NewValue]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, value in values.items():
+            arrays[name] = _column(batch, batch.schema.field(name), value)
+        yield pa.RecordBatch.from_arrays(list(arrays.values()), schema=batch.schema)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, value: NewValue) -> pa.Array:
+    if not callable(value):
+        return _repeated(field, value, batch.num_rows)
+    array = value(batch)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not isinstance(array, pa.Array) or array.type != field.type or len(array) != len(batch):
+        given = f"{len(array)} of {array.type}" if isinstance(array, pa.Array) else repr(array)
+        raise TypeMismatchError(
+            f"column {field.name!r} takes {len(batch)} values of {field.type} for these rows, the"
+            f" function gave {given}"
+        )
+    return array
+
+
+def _repeated(field: pa.Field, value: object, num_rows: int) -> pa.Array:
+    kind = field.type
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    try:
+        if isinstance(value, pa.Scalar):
+            value = value.as_py()
+        array = pa.array([value], storage).take(pa.nulls(num_rows, pa.int64()).fill_null(0))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise TypeMismatchError(
+            f"column {field.name!r} is {kind}, which {value!r} is not; give a value of that type"
+        ) from None
+    return pa.ExtensionArray.from_storage(kind, array) if storage is not kind else array

@@ -1,0 +1,163 @@
+"""Predicates over rows: what they mean in three-valued logic, and what they refuse."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.operations.predicate import parse_predicate
+
+UTC = dt.UTC
+BATCH = pa.record_batch(
+    {
+        "i": pa.array([1, 2, 3, None], pa.int8()),
+        "u": pa.array([0, 1, 2**64 - 1, None], pa.uint64()),
+        "f": pa.array([0.1, -1.5, float("inf"), None], pa.float32()),
+        "h": pa.array([0.5, 1.5, 2.5, None], pa.float16()),
+        "d": pa.array([Decimal("1.10"), Decimal("2.20"), Decimal("-3.00"), None]),
+        "s": ["a", "it's", "", None],
+        "t": pa.array(["a", "b", "c", None]).dictionary_encode(),
+        "b": [True, False, True, None],
+        "day": pa.array([dt.date(2024, 1, day) for day in (1, 2, 3)] + [None]),
+        "time": pa.array(
+            [dt.datetime(2024, 1, day, 12, tzinfo=UTC) for day in (1, 2, 3)] + [None],
+            pa.timestamp("us", "UTC"),
+        ),
+        "l": [[1], [], [2], None],
+        "`odd name`": [7, 8, 9, None],
+    }
+)
+
+
+def rows(predicate: str) -> list[int]:
+    holds = parse_predicate(predicate).holds(BATCH).to_pylist()
+    return [row for row, value in enumerate(holds) if value]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        ("i = 2", [1]),
+        ("i == 2", [1]),
+        ("i <> 2", [0, 2]),
+        ("i != 2", [0, 2]),
+        ("i >= 2 AND i < 3", [1]),
+        ("i > 1.5", [1, 2]),
+        ("i < 1.5", [0]),
+        ("i <= 1.5 or i >= 2.5", [0, 2]),
+        ("i = 1.5", []),
+        ("i != 1.5", [0, 1, 2]),
+        ("i < 1000", [0, 1, 2]),
+        ("i > -1000", [0, 1, 2]),
+        ("i = 1000", []),
+        ("i >= 2e0", [1, 2]),
+        ("u = 1e30", []),
+        ("u = 18446744073709551615", [2]),
+        ("u < -1", []),
+        ("f = 0.1", [0]),
+        ("f < -1", [1]),
+        ("f > 1e30", [2]),
+        ("h >= 1.5", [1, 2]),
+        ("d = 1.1", [0]),
+        ("d >= 2.2", [1]),
+        ("d < -2", [2]),
+        ("s = 'it''s'", [1]),
+        ("s = ''", [2]),
+        ("s < 'b'", [0, 2]),
+        ("t = 'b'", [1]),
+        ("t IN ('a', 'c')", [0, 2]),
+        ("b", [0, 2]),
+        ("NOT b", [1]),
+        ("b = false", [1]),
+        ("day > '2024-01-01'", [1, 2]),
+        ("day = date '2024-01-03'", [2]),
+        ("time > timestamp '2024-01-02 00:00:00'", [1, 2]),
+        ("time = '2024-01-02T12:00:00'", [1]),
+        ("l IS NULL", [3]),
+        ("i IS NOT NULL", [0, 1, 2]),
+        ("i IN (1, 3, 1000, 2.5)", [0, 2]),
+        ("i NOT IN (1, 3)", [1]),
+        ("i IN (1, NULL)", [0]),
+        ("i NOT IN (1, NULL)", []),
+        ("i IN (NULL)", []),
+        ("d IN (1.1, 2.2)", [0, 1]),
+        ("i BETWEEN 2 AND 3", [1, 2]),
+        ("i BETWEEN 3 AND 1", []),
+        ("i NOT BETWEEN 2 AND 3", [0]),
+        ("i = NULL", []),
+        ("NOT (i = NULL)", []),
+        ("i = 1 OR i = NULL", [0]),
+        ("NOT (i = 1 AND b)", [1, 2]),
+        ("NOT i = 1", [1, 2]),
+        ("i = 1 OR i = 2 AND b", [0]),
+        ("(i = 1 OR i = 2) AND b", [0]),
+        ("`odd name` = 8", [1]),
+        ("true", [0, 1, 2, 3]),
+        ("FALSE OR i = 1", [0]),
+    ],
+)
+def test_rows_are_judged(predicate: str, expected: list[int]) -> None:
+    assert rows(predicate) == expected
+
+
+def test_parts_of_structs_are_named_by_paths() -> None:
+    predicate = parse_predicate("a.`b c`.d = 1 AND a.x IS NULL AND a.x = 2")
+    assert predicate.columns == ("a.`b c`.d", "a.x")
+
+
+def test_many_terms_are_fine_and_deep_nesting_is_refused() -> None:
+    assert rows(" OR ".join(["i = 1"] * 50_000)) == [0]
+    assert rows("(" * 90 + "i = 1" + ")" * 90) == [0]
+    for deep in ("(" * 5000 + "i = 1" + ")" * 5000, "NOT " * 5000 + "b"):
+        with pytest.raises(InvalidRequestError, match="nested deeper than 100"):
+            parse_predicate(deep)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "message"),
+    [
+        ("", "at character 1: the end comes where a column"),
+        ("i =", "at character 4: the end comes where a number"),
+        ("i = 1 x", "at character 7: 'x' comes where AND, OR or the end"),
+        ("i IN ()", r"'\)' comes where a number"),
+        ("i > 'a", "comes where"),
+        ('"s" = 1', "names with other characters stand between backticks"),
+        ("i = = 1", "'=' comes where a number"),
+        ("i NOT 1", "'1' comes where IN or BETWEEN"),
+        ("i = -'a'", "comes where a number"),
+        ("(i = 1", r"the end comes where \) could"),
+        ("count(*) > 1", r"'\(' comes where AND"),
+        ("NULL", "'NULL' comes where a column"),
+    ],
+)
+def test_what_is_no_predicate_is_refused(predicate: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        parse_predicate(predicate)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "message"),
+    [
+        ("i = 'a'", "column i is int8 and cannot be compared with 'a'; write a number"),
+        ("i = true", "write a number"),
+        ("s = 1", "write a text between single quotes"),
+        ("b = 1", "write TRUE or FALSE"),
+        ("i", "column i is int8 and cannot be compared with True"),
+        ("l = 1", "ask only whether it IS NULL"),
+        ("day = 'today'", "write a date or time between single quotes"),
+        ("s IN ('a', 1)", "write a text"),
+        ("i IN (1, 'a')", "write a number"),
+    ],
+)
+def test_literals_of_another_kind_are_refused(predicate: str, message: str) -> None:
+    with pytest.raises(TypeMismatchError, match=message):
+        parse_predicate(predicate).holds(BATCH)
+
+
+def test_a_predicate_is_text() -> None:
+    with pytest.raises(InvalidRequestError, match="give text such as"):
+        parse_predicate(None)  # type: ignore[arg-type]  # that is the point
