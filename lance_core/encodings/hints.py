@@ -59,6 +59,8 @@ class Hints:
         InvalidRequestError
             A value is not one that the key takes; names column, key and what is allowed.
         """
+        if not any(key.startswith(PREFIX) for key in metadata):
+            return _NONE
         keys = _Keys(metadata, column)
         keys.choice("packed", _FLAGS)  # what it says is the field's own (`LanceField.is_packed`)
         return cls(
@@ -71,6 +73,9 @@ class Hints:
             dict_size_ratio=keys.number("dict-size-ratio", float, _RATIOS),
             dict_values_compression=keys.choice("dict-values-compression", _GENERAL),
         )
+
+
+_NONE = Hints()
 
 
 @dataclass(frozen=True, slots=True)

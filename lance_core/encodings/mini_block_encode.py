@@ -95,7 +95,7 @@ class _Chunks:
             return None
         out = np.empty(int(chunk_bytes.sum()), np.uint8)
         assemble_chunks(
-            np.diff(self.level_bounds),
+            self.level_bounds[1:] - self.level_bounds[:-1],
             np.array([address_of(part.data) for part in parts], np.int64),
             sizes,
             len(levels),
@@ -106,9 +106,9 @@ class _Chunks:
         return self._words(chunk_bytes, grammar), out
 
     def _words(self, chunk_bytes: NDArray[np.int64], grammar: _Grammar) -> NDArray[np.uint8]:
-        logs = np.log2(np.diff(self.bounds)).astype(np.int64)
+        logs: NDArray[np.int64] = np.log2(self.bounds[1:] - self.bounds[:-1]).astype(np.int64)
         logs[-1] = 0  # the last chunk holds what the others leave
-        words = ((chunk_bytes // _PAD - 1) << _LOG_BITS) | logs
+        words: NDArray[np.int64] = ((chunk_bytes // _PAD - 1) << _LOG_BITS) | logs
         return words.astype(grammar.word).view(np.uint8)
 
 
@@ -136,7 +136,7 @@ def encode_mini_block(
     while max_values >= _MIN_CHUNK_VALUES:
         bounds = chunk_bounds(choice, max_values)
         of_levels = level_bounds(leaf, bounds)
-        if int(np.diff(of_levels).max()) <= MAX_CHUNK_LEVELS:
+        if int((of_levels[1:] - of_levels[:-1]).max()) <= MAX_CHUNK_LEVELS:
             chunks = _Chunks.of(leaf, choice, bounds, of_levels, version)
             assembled = chunks.assemble(grammar)
             if assembled is not None:

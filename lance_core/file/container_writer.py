@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import numpy as np
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from lance_core.encodings.version import FileVersion
@@ -27,6 +29,7 @@ ALIGNMENT = 64
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _TABLE_ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
+_SMALL_BYTES = 4 << 10
 _FOOTER_VERSIONS = {FileVersion.V2_0: (0, 3), FileVersion.V2_1: (2, 1), FileVersion.V2_2: (2, 2)}
 
 Span = tuple[int, int]
@@ -69,10 +72,14 @@ class ContainerWriter:
 
     def write_buffer(self, data: Piece) -> Span:
         """Append bytes at a multiple of 64; return where they lie."""
-        padding = -self._sink.size % ALIGNMENT
-        self._sink.write(bytes(padding))
-        start = self._sink.size
-        self._sink.write(data)
+        padding = bytes(-self._sink.size % ALIGNMENT)
+        start = self._sink.size + len(padding)
+        view = data.data if isinstance(data, np.ndarray) else memoryview(data)
+        if view.nbytes < _SMALL_BYTES:  # one call costs more than a copy
+            self._sink.write(padding + view.tobytes())
+        else:
+            self._sink.write(padding)
+            self._sink.write(view)
         return start, self._sink.size - start
 
     def add_page(self, page: FilePage) -> None:
@@ -94,7 +101,7 @@ class ContainerWriter:
         descriptor = file_pb2.FileDescriptor(schema=schema, length=num_rows)
         described = self.write_buffer(descriptor.SerializeToString(deterministic=True))
         columns_at = self._sink.size
-        columns = [self._append(column.message()) for column in self._columns]
+        columns = self._append_all([column.message() for column in self._columns])
         column_table_at = self._append_table(columns)
         buffers = [described, *self._global_buffers]
         buffer_table_at = self._append_table(buffers)
@@ -111,10 +118,10 @@ class ContainerWriter:
         )
         return self._sink.finish()
 
-    def _append(self, data: bytes) -> Span:
-        start = self._sink.size
-        self._sink.write(data)
-        return start, len(data)
+    def _append_all(self, messages: Sequence[bytes]) -> list[Span]:
+        starts = accumulate(map(len, messages), initial=self._sink.size)
+        self._sink.write(b"".join(messages))
+        return [(start, len(message)) for start, message in zip(starts, messages, strict=False)]
 
     def _append_table(self, spans: Sequence[Span]) -> int:
         start = self._sink.size

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -26,11 +25,22 @@ class OrderedJobs(Generic[T]):
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="lance-write")
         self._waiting: deque[Future[T]] = deque()
 
-    def submit(self, job: Callable[[], T]) -> None:
-        """Start a job, waiting while too many are ahead."""
+    def submit(self, job: Callable[[], T], *, is_short: bool) -> None:
+        """Start a job, waiting while too many are ahead.
+
+        A short one is done by the thread that calls: many of them in several threads would spend
+        most of their time on handing the GIL to and fro.
+        """
         while len(self._waiting) >= self._max_waiting:
             self._consume_next()
-        self._waiting.append(self._pool.submit(job))
+        if not is_short:
+            self._waiting.append(self._pool.submit(job))
+        elif len(self._waiting) == 0:
+            self._consume(job())
+        else:
+            done: Future[T] = Future()
+            done.set_result(job())
+            self._waiting.append(done)
 
     def drain(self) -> None:
         """Wait for all jobs."""

@@ -19,6 +19,7 @@ from lance_core.file.field_writer import field_writer
 from lance_core.file.narrow_dictionaries import NarrowDictionaries
 from lance_core.file.ordered_jobs import OrderedJobs
 from lance_core.file.pending_rows import PendingRows
+from lance_core.file.row_bytes import row_bytes
 from lance_core.file.storable import check_storable
 from lance_core.file.stored_arrays import BatchChecker
 from lance_core.io.open import open_parent
@@ -43,6 +44,8 @@ _MAX_PAGE_BYTES = 8 << 20
 _MAX_BUFFERED_BYTES = 256 << 20
 _MIN_PAGE_BYTES = 4 << 10
 _NUM_THREADS = 2
+_SHORT_BYTES = 64 << 10
+"""Pages of fewer bytes are encoded before a thread pays."""
 
 _BLOB_COLUMN = encodings20_pb2.ColumnEncoding(
     blob=encodings20_pb2.Blob(inner=encodings20_pb2.ColumnEncoding(values=encodings20_pb2.Empty()))
@@ -277,7 +280,8 @@ class LanceFileWriter:
             self._submit(field, piece)
 
     def _submit(self, field: _Field, piece: pa.Array) -> None:
-        self._jobs.submit(partial(field.writer.encode, piece))
+        is_short = row_bytes(piece) < _SHORT_BYTES
+        self._jobs.submit(partial(field.writer.encode, piece), is_short=is_short)
 
     def _add_pages(self, pages: list[FilePage]) -> None:
         for page in pages:

@@ -117,8 +117,10 @@ class LocalUpload:
 
     def write(self, piece: memoryview) -> None:
         """Append bytes."""
-        with os_errors_translated(str(self._target)):
+        try:
             self._opened().write(piece)
+        except OSError as error:
+            raise os_error_to_store_error(str(self._target), error) from error
 
     def publish(self) -> None:
         """Rename the file into place; it outlives a power cut."""
