@@ -8,14 +8,20 @@ from lance_core.dataset.places import find_place, root_of
 from lance_core.dataset.reads import DatasetReads
 from lance_core.operations.append import append_rows, file_version_of, overwrite_rows
 from lance_core.operations.delete import delete_rows
+from lance_core.operations.merge_insert import MergeRules, merge_insert
 from lance_core.operations.update import update_rows
 from lance_core.operations.write_fragments import FragmentOptions
 from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lance_core.operations.given_rows import RowSource
+    from lance_core.operations.merge_insert import (
+        WhenMatched,
+        WhenNotMatched,
+        WhenNotMatchedBySource,
+    )
     from lance_core.operations.update import NewValue
     from lance_core.table.snapshot import Snapshot
 
@@ -146,6 +152,45 @@ class Dataset(DatasetReads):
         >>> dataset.update(more, where="price < 5")  # doctest: +SKIP
         """
         return self._at(update_rows(self.session.files, self.snapshot, values, where))
+
+    def merge_insert(
+        self,
+        data: RowSource,
+        on: str | Sequence[str],
+        *,
+        when_matched: WhenMatched = "update",
+        when_not_matched: WhenNotMatched = "insert",
+        when_not_matched_by_source: WhenNotMatchedBySource = "keep",
+    ) -> Dataset:
+        """Bring rows in by their keys; an upsert, unless the rules say otherwise.
+
+        Parameters
+        ----------
+        data
+            Rows as in `append`, kept in memory as a whole. Columns that are missing keep their
+            values in rows that are updated, and are null in new ones.
+        on
+            Key columns, of any type but nested ones. A key with a null equals no other.
+        when_matched
+            A row of the dataset whose key is given: ``update`` takes the values given, ``fail``
+            refuses them all, ``nothing`` lets it be.
+        when_not_matched
+            A row given whose key the dataset has not: ``insert`` or ``nothing``.
+        when_not_matched_by_source
+            A row of the dataset whose key is not given: ``keep`` or ``delete``.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            The rows do not fit the table, several of them would update one row, one is matched that
+            must not be, or the rules change nothing.
+
+        Examples
+        --------
+        >>> dataset.merge_insert(new_prices, on="id", when_not_matched="nothing")  # doctest: +SKIP
+        """
+        rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source)
+        return self._at(merge_insert(self.session.files, self.snapshot, data, on, rules))
 
     def _at(self, snapshot: Snapshot) -> Dataset:
         return Dataset(self.session, snapshot)

@@ -85,7 +85,7 @@ def schema_of_new(schema: pa.Schema, version: FileVersion) -> LanceSchema:
     return schema_from_arrow(schema)
 
 
-def matching_fields(given: pa.Schema, table: LanceSchema) -> LanceSchema:
+def matching_fields(given: pa.Schema, table: LanceSchema, *, may_lack: bool = False) -> LanceSchema:
     """Return the fields of a table that given rows have values of, in the order of the table.
 
     Parameters
@@ -94,6 +94,8 @@ def matching_fields(given: pa.Schema, table: LanceSchema) -> LanceSchema:
         Columns in any order. Nullable columns of the table may be missing.
     table
         Its schema.
+    may_lack
+        Whether columns that may not be null can be missing too.
 
     Raises
     ------
@@ -105,7 +107,9 @@ def matching_fields(given: pa.Schema, table: LanceSchema) -> LanceSchema:
     columns = {field.name: field for field in schema_from_arrow(given).fields}
     unknown = [name for name in columns if name not in table.names]
     missing = [
-        field.name for field in table.fields if field.name not in columns and not field.nullable
+        field.name
+        for field in table.fields
+        if field.name not in columns and not (field.nullable or may_lack)
     ]
     if len(unknown) + len(missing) > 0:
         raise InvalidRequestError(

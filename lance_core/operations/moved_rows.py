@@ -16,20 +16,23 @@ from lance_core.table.row_ids import encode_row_ids
 from lance_core.table.stored_lineage import row_ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.operations.found_rows import RowsFound
     from lance_core.proto import table_pb2
+    from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
 
-def read_whole(files: TableFiles, snapshot: Snapshot, rows: RowsFound) -> Iterator[pa.RecordBatch]:
-    """Yield all columns of rows, by fragment, then by offset; blobs as ``large_binary``."""
-    reader = WholeRows(files, snapshot, snapshot.schema.fields)
+def read_whole(
+    files: TableFiles, snapshot: Snapshot, rows: RowsFound, fields: Sequence[LanceField]
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of rows, by fragment, then by offset; blobs as ``large_binary``."""
+    reader = WholeRows(files, snapshot, fields)
     for fragment_id, offsets in rows.items():
         fragment = snapshot.fragments_by_id[fragment_id]
         yield from reader.batches(fragment, bitmap_offsets(offsets).astype(np.int64))

@@ -58,7 +58,7 @@ def update_rows(
     def plan(newest: Snapshot) -> Update:
         fields = [_field(newest, name) for name in values]
         rows = find_rows(files, newest, predicate)
-        batches = _updated(read_whole(files, newest, rows), values)
+        batches = _updated(read_whole(files, newest, rows, newest.schema.fields), values)
         moved = write_moved(files, newest, rows, batches)
         deleted = write_deletions(files, newest, rows)
         return Update(

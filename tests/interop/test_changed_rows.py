@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 import pytest
 
 from lance_core.dataset import Dataset, open_dataset, write_dataset
-from lance_core.errors import CommitConflictError, InvalidRequestError, TypeMismatchError, UnknownColumnError
+from lance_core.errors import (
+    CommitConflictError,
+    InvalidRequestError,
+    TypeMismatchError,
+    UnknownColumnError,
+)
 from lance_core.operations import commit_planned as planning
 from lance_core.table.fragment import DeletionFileType
 
