@@ -160,12 +160,17 @@ def sum_eight_lanes(
 def square_eight_lanes(part_address: int, values_address: int, row_address: int) -> None:
     """Write the sum of the first eight squared gaps as a tree of halves, in one pass."""
     part = float32_at(part_address, _FEW)
-    values = float32_at(values_address, _FEW * NUM_CODES).reshape(_FEW, NUM_CODES)
     row = float32_at(row_address, NUM_CODES)
     q0, q1, q2, q3 = part[0], part[1], part[2], part[3]
     q4, q5, q6, q7 = part[4], part[5], part[6], part[7]
-    v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
-    v4, v5, v6, v7 = values[4], values[5], values[6], values[7]
+    v0 = float32_at(values_address, NUM_CODES)
+    v1 = float32_at(values_address + _ENTRIES_BYTES, NUM_CODES)
+    v2 = float32_at(values_address + 2 * _ENTRIES_BYTES, NUM_CODES)
+    v3 = float32_at(values_address + 3 * _ENTRIES_BYTES, NUM_CODES)
+    v4 = float32_at(values_address + 4 * _ENTRIES_BYTES, NUM_CODES)
+    v5 = float32_at(values_address + 5 * _ENTRIES_BYTES, NUM_CODES)
+    v6 = float32_at(values_address + 6 * _ENTRIES_BYTES, NUM_CODES)
+    v7 = float32_at(values_address + 7 * _ENTRIES_BYTES, NUM_CODES)
     for c in range(NUM_CODES):
         a, b, d, e = q0 - v0[c], q1 - v1[c], q2 - v2[c], q3 - v3[c]
         f, g, h, i = q4 - v4[c], q5 - v5[c], q6 - v6[c], q7 - v7[c]

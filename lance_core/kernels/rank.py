@@ -8,12 +8,14 @@ import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
 from lance_core.kernels.distance import DOT, L2, exact_distance
+from lance_core.kernels.memory import float32_at
 from lance_core.kernels.topk import keep_smallest, pack_key, sort_keys, split_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_FLOAT_BYTES = 4
 _FEW_FLOATS = 1 << 18
 """About 40 microseconds of work."""
 
@@ -69,8 +71,12 @@ def nearest_centroids(
     count: int,
 ) -> None:
     """Write the sort key of every partition, shape ``(P,)``, the smallest ``count`` in front."""
+    dimension = len(query)
     for partition in range(len(centroids)):
-        distance = exact_distance(centroids[partition], query, np.float32(1), metric)
+        # By address: counting views costs a third of the time.
+        place = centroids.ctypes.data + partition * dimension * _FLOAT_BYTES
+        centroid = float32_at(place, dimension)
+        distance = exact_distance(centroid, query, np.float32(1), metric)
         if np.isnan(distance):
             distance = np.float32(np.inf)
         keys[partition] = pack_key(distance, np.uint32(partition))

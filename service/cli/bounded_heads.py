@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from http import HTTPStatus
+from typing import TYPE_CHECKING, cast
 
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -18,7 +19,11 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from service.api.edge import FEATURE_LEVEL
 from service.api.problems import Problem
+from service.cli.joined_writes import JoinedWrites
 from service.telemetry.request_log import RequestRecord
+
+if TYPE_CHECKING:
+    import asyncio
 
 MAX_HEAD_BYTES = 64 << 10
 _CODE = 13
@@ -49,6 +54,11 @@ class BoundedHeads(HttpToolsProtocol):
     _is_in_body = False
     _is_too_large = False
     _is_refused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, with answers sent whole."""
+        joined = JoinedWrites(cast("asyncio.Transport", transport), self.loop)
+        super().connection_made(cast("asyncio.Transport", joined))
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, unless the connection was refused already."""
