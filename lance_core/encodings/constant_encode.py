@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.encodings.choose_strings import HUGE_BYTES
 from lance_core.encodings.encode_levels import LevelStream, layer_numbers
 from lance_core.encodings.levels import Layer
 from lance_core.encodings.values import FixedWidth, Variable
@@ -83,7 +84,7 @@ def encode_one_value(
     if leaf.repetition is not None or leaf.definition is not None:
         return None
     value = _only_value(leaf.values)
-    if value is None:
+    if value is None or _should_be_compressed(value, leaf.values.num_values):
         return None
     layout = pb.ConstantLayout(layers=layer_numbers(leaf.layers))
     buffers: Buffers = ()
@@ -97,11 +98,18 @@ def encode_one_value(
     return buffers, pb.PageLayout(constant_layout=layout)
 
 
+def _should_be_compressed(value: FixedWidth | Variable, num_values: int) -> bool:
+    """Whether the only row is a string so large that full-zip pages compress it."""
+    return isinstance(value, Variable) and num_values == 1 and len(value.data) > HUGE_BYTES
+
+
 def _only_value(values: Values) -> FixedWidth | Variable | None:
     """Return the first value if all others are equal to it."""
     if not isinstance(values, FixedWidth | Variable):
         return None
     first = values.slice(0, 1)
+    if values.num_values == 1:
+        return first
     if isinstance(values, FixedWidth):
         table = values.data.reshape(values.num_values, values.value_bytes)
     else:

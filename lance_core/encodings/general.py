@@ -75,16 +75,16 @@ class Codec:
 
     def compress(self, values: memoryview) -> bytes:
         """Return one unit."""
-        return next(self.compress_each([values]))
+        return b"".join(next(self.compress_each([values])))
 
-    def compress_each(self, parts: Iterable[memoryview]) -> Iterator[bytes]:
-        """Yield one unit for each part: its size, then what it compresses to; none stays none."""
+    def compress_each(self, parts: Iterable[memoryview]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the unit of each part: its size, and what it compresses to; none stays none."""
         word = struct.Struct("<I" if self.name == "lz4_raw" else "<Q")
         level = self.level if self.name == "zstd" else None  # the other scheme has no levels
         compress = pa.Codec(self.name, compression_level=level).compress
         for part in parts:
             size = len(part)
-            yield word.pack(size) + compress(part, asbytes=True) if size > 0 else b""
+            yield (word.pack(size), compress(part, asbytes=True)) if size > 0 else (b"", b"")
 
     def _size(self, unit: memoryview, place: Place) -> tuple[int, int]:
         """Return the size when expanded and where the compressed bytes begin."""
@@ -178,9 +178,13 @@ class General(Compression):
         ends = np.cumsum(parts.sizes)
         spans = zip((ends - parts.sizes).tolist(), ends.tolist(), strict=True)
         view = parts.data.data
-        units = list(self.codec.compress_each(view[start:end] for start, end in spans))
-        sizes = np.array([len(unit) for unit in units], np.int64)
-        return ChunkBuffer(np.frombuffer(bytearray().join(units), np.uint8), sizes)
+        data, sizes = bytearray(), np.empty(len(parts.sizes), np.int64)
+        for number, unit in enumerate(self.codec.compress_each(view[a:b] for a, b in spans)):
+            before = len(data)
+            for piece in unit:
+                data += piece  # dropped before the next is made: single values may be very large
+            sizes[number] = len(data) - before
+        return ChunkBuffer(np.frombuffer(data, np.uint8), sizes)
 
     def _expand(self, blocks: Blocks, place: Place) -> Blocks:
         spans = zip(blocks.addresses.tolist(), blocks.sizes.tolist(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -144,6 +145,25 @@ def test_equal_numbers_stand_in_the_message(array: pa.Array, value: bytes) -> No
 def test_wide_equal_values_are_a_scalar_of_one_buffer() -> None:
     page = page_of(pa.array([b"x" * 40] * 9, pa.binary(40)))
     assert page.buffers[0].tobytes() == struct.pack("<II", 1, 40) + b"x" * 40
+
+
+def test_a_single_large_string_is_compressed_instead() -> None:
+    page = page_of(pa.array(["many words " * 100_000]))
+    assert page.layout.WhichOneof("layout") == "full_zip_layout"
+    assert page.num_bytes < 1000
+
+
+def test_a_single_large_string_is_encoded_in_twice_its_memory() -> None:
+    size = 8 << 20
+    value = pa.array([np.random.default_rng(0).bytes(size)], pa.large_binary())
+    tracemalloc.start()
+    try:
+        page = page_of(value)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert page.num_bytes > size
+    assert peak < 2.3 * size
 
 
 def test_2_1_has_no_pages_of_one_value() -> None:
