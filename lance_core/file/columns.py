@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lance_core.file.metadata import FileMetadata
     from lance_core.ids import FieldId
     from lance_core.schema.field import LanceField
     from lance_core.schema.tree import LanceSchema
@@ -27,13 +28,15 @@ class ColumnTarget:
     ``columns`` has an entry for each part that owns a column: in 2.1+ files the leaves, in 2.0
     files every node. Blobs are read as descriptors, the form that ``field`` has (see
     `schema.blobs`); ``has_bytes`` asks for their bytes instead. ``way`` leads to the part of
-    ``field`` that is handed out, where children share one column.
+    ``field`` that is handed out, where children share one column. ``source`` is what a file said
+    about itself, where the target was made for that file: another may keep the field elsewhere.
     """
 
     field: LanceField
     columns: Mapping[FieldId, ColumnIndex]
     has_bytes: bool = False
     way: tuple[str, ...] = ()
+    source: FileMetadata | None = None
     arrow_type: pa.DataType = attribute(init=False)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from lance_core.io.ahead import ahead
 from lance_core.schema.arrow import to_arrow_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lance_core.file.columns import ColumnTarget
     from lance_core.file.reader import LanceFileReader
@@ -28,13 +28,16 @@ NUM_THREADS = 2
 """Windows that are decoded at the same time."""
 
 
-def scan_schema(names: Sequence[str], targets: Sequence[ColumnTarget]) -> pa.Schema:
-    """Return the schema of what a scan of these targets hands out."""
+def scan_schema(
+    names: Sequence[str], targets: Sequence[ColumnTarget], metadata: Mapping[str, str]
+) -> pa.Schema:
+    """Return the schema of what a scan of these targets hands out, with the file's metadata."""
     return pa.schema(
         [
             to_arrow_field(target.served_field).with_name(name)
             for name, target in zip(names, targets, strict=True)
-        ]
+        ],
+        metadata=dict(metadata) if len(metadata) > 0 else None,
     )
 
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from os import fspath
 from typing import TYPE_CHECKING, Literal, get_args
 
-import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.steps import drive, together
 from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.file.arguments import (
+    checked_list,
+    checked_location,
+    checked_number,
+    checked_options,
+    checked_ranges,
+    checked_rows,
+    checked_text,
+)
 from lance_core.file.blobs import BlobSource
 from lance_core.file.columns import ColumnTarget, column_indices
 from lance_core.file.file_columns import FileColumns
 from lance_core.file.file_scan import scan_file, scan_schema
 from lance_core.file.metadata import read_metadata
+from lance_core.file.registered_types import typed_batches, with_registered_types
 from lance_core.file.stored_bytes import StoredBytes
 from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
+from lance_core.file.windows import SharedDictionaries, only_rows
 from lance_core.io.open import open_parent
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.arrow import part_of
@@ -25,7 +34,10 @@ from lance_core.schema.blobs import described
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
+    from types import TracebackType
+    from typing import Self
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.encodings.steps import ByteRanges, ReadSteps
@@ -38,8 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["BlobHandling", "ColumnTarget", "LanceFileReader"]
 
 BlobHandling = Literal["descriptions", "all_binary"]
-
-_WHOLE_NUMBERS = frozenset("iu")
 
 
 class LanceFileReader:
@@ -75,7 +85,11 @@ class LanceFileReader:
         UnsupportedFeatureError
             A legacy 0.x file or a version newer than 2.2.
         """
-        return cls(scheduler, read_metadata(scheduler, path, size))
+        if not isinstance(scheduler, RangeScheduler):
+            raise InvalidRequestError("open takes a RangeScheduler; open_path takes a path or URI")
+        if size is not None:
+            checked_number("the size of a file", size, 0)
+        return cls(scheduler, read_metadata(scheduler, checked_text("a path", path), size))
 
     @classmethod
     def open_path(
@@ -90,8 +104,28 @@ class LanceFileReader:
         storage_options
             Configuration of a remote store; None = from the environment.
         """
-        store, name = open_parent(fspath(path), storage_options)
+        store, name = open_parent(checked_location(path), checked_options(storage_options))
         return cls.open(RangeScheduler(store), name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Do nothing: a reader holds no open file; arrays that were read stay valid."""
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __repr__(self) -> str:
+        return (
+            f"<LanceFileReader {self.path}: {self.num_rows} rows of {', '.join(self.schema.names)};"
+            f" format {self.version.value}>"
+        )
 
     @property
     def path(self) -> str:
@@ -152,36 +186,36 @@ class LanceFileReader:
             raise InvalidRequestError(
                 f"blob_handling is {blob_handling!r}; take one of {get_args(BlobHandling)}"
             )
+        if not isinstance(name, str):
+            raise InvalidRequestError(f"a column is named by a str, not by {name!r}")
         stored, way = self.schema.stored_field(name)
         field = described(stored)
         indices = self._indices
         columns = {node.id: indices[node.id] for node in field.walk() if node.id in indices}
-        return ColumnTarget(field, columns, blob_handling == "all_binary", way)
+        has_bytes = blob_handling == "all_binary"
+        return ColumnTarget(field, columns, has_bytes, way, self._metadata)
 
     def global_buffer(self, index: int) -> memoryview:
         """Read a global buffer; 0 is the file descriptor.
 
         Raises
         ------
-        CorruptFileError
-            The file has no such buffer: whoever referred to it was wrong about it.
+        InvalidRequestError
+            The file has no such buffer.
         """
         buffers = self._metadata.buffers
-        if not 0 <= index < len(buffers):
-            raise CorruptFileError(
-                self.path, f"there is no global buffer {index}, only {len(buffers)}"
-            )
+        checked_number(f"the index of a global buffer of {self.path}", index, 0, len(buffers) - 1)
         return self._fetch([buffers[index]])[0]
 
     def read(
-        self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
+        self, targets: Sequence[str | ColumnTarget], ranges: Sequence[tuple[int, int]]
     ) -> list[pa.Array]:
         """Read row ranges of several columns.
 
         Parameters
         ----------
         targets
-            What to read.
+            Names (see `target`) or targets.
         ranges
             Row ranges ``[start, stop)`` in any order; they may overlap, repeat and be empty.
 
@@ -193,14 +227,15 @@ class LanceFileReader:
         Raises
         ------
         InvalidRequestError
-            A range is not inside the file.
+            A range is not inside the file, or a target was made for another file.
         CorruptFileError
             The bytes contradict the format.
         UnsupportedFeatureError
             A page is encoded in a way that is not read; names column and encoding.
         """
-        arrays = drive(self._read_all(targets, ranges), self._fetch)
-        return self._served(targets, arrays)
+        found = self._targets(targets)
+        arrays = drive(self._read_all(found, ranges), self._fetch)
+        return self._served(found, arrays)
 
     def scan(
         self,
@@ -231,8 +266,9 @@ class LanceFileReader:
         Returns
         -------
         pa.RecordBatchReader
-            Reads when it is iterated; errors as `read`. Dictionaries of later batches begin with
-            those of earlier ones.
+            Its schema has the metadata of the file's, and the extension types that pyarrow knows;
+            others are their storage, with the name in the field's metadata. Reads when it is
+            iterated; errors as `read`. Dictionaries of later batches begin with those of earlier.
 
         Examples
         --------
@@ -246,40 +282,67 @@ class LanceFileReader:
         ...     reader.scan(["text"], [(1, 3)]).read_all().to_pydict()
         {'text': [None, 'c']}
         """
-        if min(batch_rows, batch_bytes) < 1 or read_ahead < 0:
-            raise InvalidRequestError(
-                f"batch_rows {batch_rows} and batch_bytes {batch_bytes} must be positive,"
-                f" read_ahead {read_ahead} not negative"
-            )
-        ranges = [(0, self.num_rows)] if ranges is None else list(ranges)
-        self._check_ranges(ranges)
-        wanted = self.schema.names if targets is None else targets
-        names = [each if isinstance(each, str) else each.field.name for each in wanted]
-        found = [self.target(each) if isinstance(each, str) else each for each in wanted]
-        schema = scan_schema(names, found)
+        checked_number("batch_rows", batch_rows, 1)
+        checked_number("batch_bytes", batch_bytes, 1)
+        checked_number("read_ahead", read_ahead, 0)
+        whole = [(0, self.num_rows)] if ranges is None else ranges
+        found, schema = self._wanted(targets)
         batches = scan_file(
             self,
             schema,
             found,
-            ranges,
+            checked_ranges(whole, self.num_rows, self.path),
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
             read_ahead=0 if self._is_copied(found) else read_ahead,
         )
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        typed = with_registered_types(schema)
+        return pa.RecordBatchReader.from_batches(typed, typed_batches(batches, schema, typed))
+
+    def read_all(self, targets: Sequence[str | ColumnTarget] | None = None) -> pa.Table:
+        """Read all rows into memory; parameters and errors as `scan`."""
+        return self.scan(targets).read_all()
 
     def stored_bytes(self, targets: Sequence[ColumnTarget]) -> StoredBytes:
         """Estimate the bytes that rows of several columns take in the file; reads no data."""
         columns = [self._columns[index] for target in targets for index in target.columns.values()]
         return StoredBytes(self.num_rows, [column.pages for column in columns])
 
-    def take(self, targets: Sequence[ColumnTarget], offsets: NDArray[np.int64]) -> list[pa.Array]:
+    def take_table(
+        self,
+        offsets: Sequence[int] | NDArray[np.int64],
+        targets: Sequence[str | ColumnTarget] | None = None,
+    ) -> pa.Table:
+        """Read single rows as a table; parameters and errors as `take` and `scan`.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from lance_core.file import LanceFileReader, LanceFileWriter
+        >>> table = pa.table({"id": [1, 2, 3], "text": ["a", None, "c"]})
+        >>> with TemporaryDirectory() as folder:
+        ...     with LanceFileWriter.open_path(f"{folder}/a.lance", table.schema) as writer:
+        ...         writer.write_batch(table)
+        ...     with LanceFileReader.open_path(f"{folder}/a.lance") as reader:
+        ...         reader.take_table([2, 0]).to_pydict()
+        {'id': [3, 1], 'text': ['c', 'a']}
+        """
+        found, schema = self._wanted(targets)
+        rows = checked_rows(offsets, self.num_rows, self.path)
+        arrays = self.take(found, rows) if len(found) > 0 else only_rows(len(rows))
+        batch = SharedDictionaries(schema).window(arrays)
+        typed = with_registered_types(schema)
+        return pa.Table.from_batches(list(typed_batches([batch], schema, typed)), typed)
+
+    def take(
+        self, targets: Sequence[str | ColumnTarget], offsets: Sequence[int] | NDArray[np.int64]
+    ) -> list[pa.Array]:
         """Read single rows of several columns.
 
         Parameters
         ----------
         targets
-            What to read.
+            Names (see `target`) or targets.
         offsets
             Shape ``(n,)``; row numbers in any order, repeats allowed.
 
@@ -295,22 +358,23 @@ class LanceFileReader:
         CorruptFileError, UnsupportedFeatureError
             As ``read``.
         """
-        rows = self._checked_rows(offsets)
+        rows = checked_rows(offsets, self.num_rows, self.path)
+        found = self._targets(targets)
         whole = self._mapped()
-        done = [take_mapped(self._columns, target, whole, rows) for target in targets]
+        done = [take_mapped(self._columns, target, whole, rows) for target in found]
         missing = [
             take_target(self._columns, target, rows)
-            for target, array in zip(targets, done, strict=True)
+            for target, array in zip(found, done, strict=True)
             if array is None
         ]
         if len(missing) == 0:
             return done
         rest = iter(drive(together(missing), self._fetch))
         arrays = [next(rest) if array is None else array for array in done]
-        return self._served(targets, arrays)
+        return self._served(found, arrays)
 
     def byte_ranges(
-        self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
+        self, targets: Sequence[str | ColumnTarget], ranges: Sequence[tuple[int, int]]
     ) -> ByteRanges:
         """Return the byte ranges that ``read`` asks the store for, in the order of asking.
 
@@ -323,7 +387,7 @@ class LanceFileReader:
             asked.extend(span for span in wanted if span[0] < span[1])
             return self._fetch(wanted)
 
-        drive(self._read_all(targets, ranges), fetch)
+        drive(self._read_all(self._targets(targets), ranges), fetch)
         return asked
 
     def fixed_width_pages(self, column: ColumnIndex) -> list[FixedWidthPage] | None:
@@ -364,30 +428,40 @@ class LanceFileReader:
         is_mapped = self._scheduler.store.map(self.path) is not None
         return is_mapped and all(is_direct(self._columns, target) for target in targets)
 
-    def _checked_rows(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a copy of the offsets, because kernels take writable arrays only."""
-        rows = np.array(offsets)
-        if rows.ndim != 1 or (rows.dtype.kind not in _WHOLE_NUMBERS and len(rows) > 0):
-            raise InvalidRequestError(
-                f"rows to take are a list of whole numbers, not {rows.ndim} dimensions of"
-                f" {rows.dtype}"
-            )
-        if len(rows) > 0 and (int(rows.min()) < 0 or int(rows.max()) >= self.num_rows):
-            raise InvalidRequestError(
-                f"rows {rows.min()} to {rows.max()} are not inside the {self.num_rows}"
-                f" of {self.path}"
-            )
-        return rows.astype(np.int64, copy=False)
+    def _wanted(
+        self, targets: Sequence[str | ColumnTarget] | None
+    ) -> tuple[list[ColumnTarget], pa.Schema]:
+        """Return targets and the schema of their rows; a name names its column."""
+        wanted = self.schema.names if targets is None else checked_list("columns", targets)
+        found = self._targets(wanted)
+        names = [
+            each if isinstance(each, str) else target.field.name
+            for each, target in zip(wanted, found, strict=True)
+        ]
+        return found, scan_schema(names, found, self.schema.metadata)
 
-    def _check_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
-        for start, stop in ranges:
-            if not 0 <= start <= stop <= self.num_rows:
-                raise InvalidRequestError(
-                    f"rows {start} to {stop} are not inside the {self.num_rows} of {self.path}"
-                )
+    def _targets(self, targets: Sequence[object]) -> list[ColumnTarget]:
+        return [self._target(each) for each in checked_list("columns", targets)]
+
+    def _target(self, wanted: object) -> ColumnTarget:
+        if isinstance(wanted, str):
+            return self.target(wanted)
+        if not isinstance(wanted, ColumnTarget):
+            raise InvalidRequestError(
+                f"what to read is named by a str or made by LanceFileReader.target, not {wanted!r}"
+            )
+        source, own = wanted.source, self._metadata
+        if source is None or source is own:
+            return wanted
+        if source.version is not own.version or source.schema != own.schema:
+            raise InvalidRequestError(
+                f"the target of {wanted.field.name!r} was made for another file, {source.path};"
+                f" {self.path} keeps other columns: name the column, or make a target for this file"
+            )
+        return wanted
 
     def _read_all(
         self, targets: Sequence[ColumnTarget], ranges: Sequence[tuple[int, int]]
     ) -> ReadSteps[list[pa.Array]]:
-        self._check_ranges(ranges)
-        return together([read_target(self._columns, target, ranges) for target in targets])
+        inside = checked_ranges(ranges, self.num_rows, self.path)
+        return together([read_target(self._columns, target, inside) for target in targets])

@@ -5,13 +5,21 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from os import fspath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lance_core.encodings.version import FileVersion
 from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import (
+    checked_batch,
+    checked_bytes,
+    checked_location,
+    checked_number,
+    checked_options,
+    checked_schema,
+    checked_text,
+)
 from lance_core.file.blob_writer import BlobWriter
 from lance_core.file.columns import column_indices
 from lance_core.file.container_writer import ContainerWriter
@@ -131,7 +139,13 @@ class LanceFileWriter:
         max_buffered_bytes: int = _MAX_BUFFERED_BYTES,
     ) -> None:
         version = FileVersion.of(version)
-        tree = schema if isinstance(schema, LanceSchema) else schema_from_arrow(schema)
+        given = checked_schema(schema)
+        tree = given if isinstance(given, LanceSchema) else schema_from_arrow(given)
+        checked_text("a path", path)
+        if not hasattr(store, "open_sink"):
+            raise InvalidRequestError("a writer takes a store; open_path takes a path or URI")
+        checked_number("max_page_bytes", max_page_bytes, 1)
+        checked_number("max_buffered_bytes", max_buffered_bytes, 1)
         for field in tree.fields:
             check_storable(field, path, version)
         self._path = path
@@ -177,13 +191,13 @@ class LanceFileWriter:
         Parameters
         ----------
         location
-            Path or URI of the file.
+            Path or URI of the file; folders that lack are made, ``~`` is the home of a user.
         schema, version
             As for the class.
         storage_options
             As ``open_store``.
         """
-        store, name = open_parent(fspath(location), storage_options)
+        store, name = open_parent(checked_location(location), checked_options(storage_options))
         return cls(store, name, schema, version=version)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -204,6 +218,7 @@ class LanceFileWriter:
             by errors of the store.
         """
         self._check_open()
+        batch = checked_batch(batch)
         self._checker.check(batch.schema)
         with self._aborting_on_error():
             for field in self._fields:
@@ -216,13 +231,16 @@ class LanceFileWriter:
     def add_global_buffer(self, data: Piece) -> int:
         """Append a buffer that belongs to no column; return the index to find it by, from 1."""
         self._check_open()
+        checked_bytes(data)
         with self._aborting_on_error():
             return self._container.add_global_buffer(data)
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Set a value of the schema's metadata, replacing one of the same key."""
         self._check_open()
-        self._metadata[key] = value
+        self._metadata[checked_text("a key of metadata", key)] = checked_text(
+            f"the metadata of {key!r}", value
+        )
 
     def finish(self) -> WrittenFile:
         """Write what is left and make the file readable; a second call changes nothing."""

@@ -142,8 +142,13 @@ class LocalUpload:
 
     def _opened(self) -> BufferedWriter:
         if self._file is None:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._temporary.open("xb")
+            try:
+                if self._target.exists() and not self._target.is_file():
+                    raise StoreError(f"cannot write {self._target}: a folder or device is there")
+                self._target.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._temporary.open("xb")
+            except OSError as error:
+                raise StoreError(f"cannot write {self._target}: {error.strerror}") from error
         return self._file
 
 

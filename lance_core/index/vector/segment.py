@@ -248,6 +248,13 @@ def _assemble(
 
 def _ivf_buffer(reader: LanceFileReader) -> bytes:
     number = read_ivf_buffer(reader.schema.metadata, reader.path)
+    return _buffer(reader, number)
+
+
+def _buffer(reader: LanceFileReader, number: int) -> bytes:
+    existing = len(reader.metadata.buffers)
+    if not 0 <= number < existing:
+        raise CorruptFileError(reader.path, f"there is no global buffer {number}, only {existing}")
     return bytes(reader.global_buffer(number))
 
 
@@ -255,7 +262,7 @@ def _quantizer(storage: LanceFileReader, parameters: PqParameters) -> ProductQua
     buffer = (
         parameters.inline_codebook
         if parameters.codebook_buffer is None
-        else bytes(storage.global_buffer(parameters.codebook_buffer))
+        else _buffer(storage, parameters.codebook_buffer)
     )
     codebook = read_codebook(buffer, parameters, storage.path)
     return ProductQuantizer(codebook, parameters.is_transposed)
