@@ -1,0 +1,95 @@
+"""Checking the files of index segments, and the Fragment Reuse Index."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.reader import LanceFileReader
+from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
+from lance_core.index.vector.segment import VectorSegment
+from lance_core.operations.verify_file import check_size, read_all_rows
+from lance_core.table.reuse_map import AddressMap
+from lance_core.table.reuse_of_version import reuse_of
+
+if TYPE_CHECKING:
+    from lance_core.operations.verify_finding import Findings
+    from lance_core.table.base_paths import Place
+    from lance_core.table.index_metadata import IndexMetadata
+    from lance_core.table.snapshot import Snapshot
+
+_LANCE_FILES = (".lance", ".idx")
+
+
+class IndexChecker:
+    """Checks index segments of any number of versions, each once.
+
+    Parameters
+    ----------
+    findings
+        Takes what is wrong.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._checked: set[tuple[str, str]] = set()
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Check all segments of a version, and its reuse history."""
+        for segment in snapshot.indices:
+            if segment.is_system:
+                continue
+            with self._findings.of(snapshot.manifest.path):
+                folder = snapshot.index_place(segment)
+                if folder.key not in self._checked:
+                    self._checked.add(folder.key)
+                    self._check_segment(folder, segment)
+        with self._findings.of(snapshot.manifest.path):
+            self._check_reuse(snapshot)
+
+    def _check_segment(self, folder: Place, segment: IndexMetadata) -> None:
+        places = [(folder.below(file.path), file.size) for file in segment.files]
+        are_sound = [
+            self._findings.sound(place.path, partial(_read_file, place, size))
+            for place, size in places
+        ]
+        is_used = segment.fragment_bitmap is None or len(segment.fragment_bitmap) > 0
+        if all(are_sound) and is_used and classify(segment) is IndexKind.VECTOR:
+            with self._findings.of(folder.path):
+                _open_vectors(folder, segment)
+
+    def _check_reuse(self, snapshot: Snapshot) -> None:
+        path = snapshot.manifest.path
+        history = reuse_of(snapshot.scheduler, snapshot.manifest)
+        AddressMap(history, path)
+        present = snapshot.fragments_by_id
+        for version in history.versions:
+            back = [each for each in version.old_ids if each in present]
+            self._findings.expect(
+                len(back) == 0, path, f"fragments {back} are there, the reuse index has them gone"
+            )
+            for group in version.groups:
+                for digest in group.new_fragments:
+                    fragment = present.get(digest.id)
+                    if fragment is not None and fragment.physical_rows != digest.physical_rows:
+                        raise CorruptFileError(
+                            path,
+                            f"fragment {digest.id} has {fragment.physical_rows} rows, the reuse"
+                            f" index says {digest.physical_rows}",
+                        )
+
+
+def _read_file(place: Place, size: int) -> None:
+    check_size(place, size)
+    if place.path.endswith(_LANCE_FILES):
+        # other writers may know how to read what we do not, and then we scan the rows instead
+        with suppress(UnsupportedFeatureError):
+            read_all_rows(LanceFileReader.open(place.scheduler, place.path, size))
+
+
+def _open_vectors(folder: Place, segment: IndexMetadata) -> None:
+    """Open a vector index; a kind that this release does not search is no fault of it."""
+    with suppress(UnusableSegmentError):
+        VectorSegment.open(folder, segment.uuid, segment.files)
