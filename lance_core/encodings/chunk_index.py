@@ -62,6 +62,16 @@ class ChunkTables:
 
     def with_pages(self, numbers: NDArray[np.int64], found: PageChunks) -> ChunkTables:
         """Return the tables with all chunks of the pages ``numbers`` replaced by those found."""
+        if len(self.pages) == len(numbers) == 1:  # most columns have one page
+            last = self.first_rows[-1:]
+            return ChunkTables(
+                np.concatenate((found.first_rows, last)),
+                found.offsets,
+                found.sizes,
+                found.kinds,
+                found.pages,
+                is_complete=True,
+            )
         is_kept = ~np.isin(self.pages, numbers)
         pages = np.concatenate([self.pages[is_kept], found.pages])
         # by page, not by row: a page may end with a chunk of no rows
@@ -94,6 +104,8 @@ class ChunkTables:
         """
         if self.is_complete:
             return np.empty(0, np.int64)
+        if len(self.pages) == 1 and len(starts) > 0:
+            return self.pages
         touched = expand_ranges(self.chunks_of(starts), self.chunks_of(stops - 1) + 1)
         return np.unique(self.pages[touched[self.kinds[touched] == NOT_LOADED]])
 

@@ -99,7 +99,10 @@ class MiniBlockRun:
     ) -> ReadSteps[list[PageData]]:
         """Read long ranges: chunks are decoded whole, then the ends are cut off."""
         firsts, lasts = tables.chunks_of(starts), tables.chunks_of(stops - 1)
-        chunks = np.unique(expand_ranges(firsts, lasts + 1))
+        if len(starts) == 1:
+            chunks = np.arange(firsts[0], lasts[0] + 1)
+        else:
+            chunks = np.unique(expand_ranges(firsts, lasts + 1))
         counts = tables.first_rows[chunks + 1] - tables.first_rows[chunks]
         blocks = yield from _fetch(tables, chunks)
         data = self._layout.decode(blocks, counts, None, self._shared_encoding(), self._place)

@@ -152,6 +152,9 @@ class _Segments:
 
     def cut(self, ranges: Pieces) -> list[tuple[Segment, Pieces]]:
         """Cut ranges at the ends of segments and count them from the first row of their own."""
+        if len(self._segments) == 1:
+            filled = [span for span in ranges if span[0] < span[1]]
+            return [(self._segments[0], filled)] if len(filled) > 0 else []
         bounds = np.array([span for span in ranges if span[0] < span[1]], np.int64).reshape(-1, 2)
         first = np.searchsorted(self._starts, bounds[:, 0], side="right") - 1
         last = np.searchsorted(self._starts, bounds[:, 1] - 1, side="right") - 1

@@ -153,6 +153,8 @@ class DirectColumn:
         self, table: ChunkTables, starts: NDArray[np.int64], stops: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Cut ranges at page boundaries: what lies between two pages belongs to neither."""
+        if len(self._pages) == 1:
+            return starts, stops
         first_pages = table.pages[table.chunks_of(starts)]
         last_pages = table.pages[table.chunks_of(stops - 1)]
         if bool((first_pages == last_pages).all()):

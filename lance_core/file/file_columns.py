@@ -9,7 +9,7 @@ from lance_core.encodings.place import Place
 from lance_core.errors import CorruptFileError
 from lance_core.file.column import Column
 from lance_core.file.columns import fields_with_columns
-from lance_core.file.pages import PageParser
+from lance_core.file.pages import KnownLayouts, PageParser
 
 if TYPE_CHECKING:
     from lance_core.encodings.version import FileVersion
@@ -27,6 +27,7 @@ class FileColumns:
         self._fields = fields_with_columns(metadata.schema, metadata.version)
         self._top_level = {field.id for field in metadata.schema.fields}
         self._columns: dict[int, Column] = {}
+        self._layouts = KnownLayouts()
         self._lock = threading.Lock()
 
     @property
@@ -76,7 +77,7 @@ class FileColumns:
     def _open(self, index: ColumnIndex) -> Column:
         field = self._field_of(index)
         place = Place(self.path, field.name)
-        parser = PageParser(field, self.version, self._metadata.size, place)
+        parser = PageParser(field, self.version, self._metadata.size, place, self._layouts)
         pages = parser.pages_of(self._metadata.column(index))
         column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))
         num_rows = self._metadata.num_rows

@@ -18,7 +18,7 @@ from lance_core.file.page_list import PageList
 from lance_core.proto import encodings20_pb2, encodings21_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lance_core.encodings.mini_block import MiniBlock
     from lance_core.encodings.page import PageLayout
@@ -31,21 +31,61 @@ _PAGE_LAYOUT = "lance.encodings21.PageLayout"
 _MAX_ROWS = 1 << 48
 
 
+class KnownLayouts:
+    """The layouts that were decoded, by their messages: most columns have those of others."""
+
+    def __init__(self) -> None:
+        self._by_message: dict[tuple[str, bytes], PageLayout] = {}
+        self._mini_blocks: dict[bytes, MiniBlock] = {}
+
+    def layout(
+        self, kind: str, message: bytes, decode: Callable[[bytes], PageLayout]
+    ) -> PageLayout:
+        """Return the layout of a message; ``kind`` tells types apart that read it differently."""
+        found = self._by_message.get((kind, message))
+        return (
+            self._by_message.setdefault((kind, message), decode(message))
+            if found is None
+            else found
+        )
+
+    def mini_block(self, message: encodings21_pb2.MiniBlockLayout, place: Place) -> MiniBlock:
+        """Return a layout; pages that differ in nothing but their number of values share it.
+
+        Such are nearly all pages of a column, and describing one costs as much as ten look-ups.
+        """
+        num_items = message.num_items
+        message.ClearField("num_items")
+        key = message.SerializeToString()
+        layout = self._mini_blocks.get(key)
+        if layout is None:
+            layout = describe_mini_block(message, place)
+            layout = self._mini_blocks.setdefault(key, layout)
+        return layout.with_num_items(num_items)
+
+
 class PageParser:
     """Describes the pages of one column, which holds ``field``.
 
-    Pages that are laid out alike share one decoded layout. ``file_size`` bounds every buffer.
+    Pages that are laid out alike share one decoded layout, with those of all columns that are
+    given the same ``layouts``. ``file_size`` bounds every buffer.
     """
 
     def __init__(
-        self, field: LanceField, version: FileVersion, file_size: int, place: Place
+        self,
+        field: LanceField,
+        version: FileVersion,
+        file_size: int,
+        place: Place,
+        layouts: KnownLayouts,
     ) -> None:
         self.field = field
         self.version = version
         self.file_size = file_size
         self.place = place
-        self._layouts: dict[bytes, PageLayout] = {}
-        self._mini_blocks: dict[bytes, MiniBlock] = {}
+        self._layouts = layouts
+        # booleans and dictionaries read some messages in ways of their own
+        self._kind = field.logical_type.partition(":")[0]
 
     def pages_of(self, column: file2_pb2.ColumnMetadata) -> PageList:
         """Return the pages that have rows; each is described when it is first wanted.
@@ -95,10 +135,7 @@ class PageParser:
 
     def _layout_of(self, message: file2_pb2.ColumnMetadata.Page) -> PageLayout:
         encoding = message.encoding.direct.encoding
-        layout = self._layouts.get(encoding)
-        if layout is None:
-            layout = self._layouts.setdefault(encoding, self._layout(encoding))
-        return layout
+        return self._layouts.layout(self._kind, encoding, self._layout)
 
     def _buffers(self, message: file2_pb2.ColumnMetadata.Page) -> tuple[tuple[int, int], ...]:
         offsets, sizes = message.buffer_offsets, message.buffer_sizes
@@ -127,24 +164,10 @@ class PageParser:
         if kind == _PAGE_LAYOUT and not is_v2_0:
             message = encodings21_pb2.PageLayout.FromString(value)
             if message.HasField("mini_block_layout"):
-                return self._mini_block(message.mini_block_layout)
+                return self._layouts.mini_block(message.mini_block_layout, self.place)
             is_bool = self.field.logical_type == "bool"
             return describe_layout(message, self.place, is_bool=is_bool)
         if kind == _ARRAY_ENCODING and is_v2_0:
             describer = ArrayDescriber(self.place, self.field.logical_type.startswith("dict:"))
             return ArrayPage(describer.describe(encodings20_pb2.ArrayEncoding.FromString(value)))
         raise self.place.unsupported(f"{kind[:80]} in a {self.version.value} file")
-
-    def _mini_block(self, message: encodings21_pb2.MiniBlockLayout) -> MiniBlock:
-        """Describe a layout; pages that differ in nothing but their number of values share it.
-
-        Such are nearly all pages of a column, and describing one costs as much as ten look-ups.
-        """
-        num_items = message.num_items
-        message.ClearField("num_items")
-        key = message.SerializeToString()
-        layout = self._mini_blocks.get(key)
-        if layout is None:
-            layout = describe_mini_block(message, self.place)
-            layout = self._mini_blocks.setdefault(key, layout)
-        return layout.with_num_items(num_items)

@@ -144,6 +144,8 @@ def _rows_per_row(field: LanceField, factor: int = 1) -> dict[FieldId, int]:
 
 
 def _scaled(pieces: Pieces, factor: int) -> Pieces:
+    if factor == 1:
+        return pieces
     return [(start * factor, stop * factor) for start, stop in pieces]
 
 
