@@ -49,6 +49,21 @@ def check_storable(field: LanceField, path: str, version: FileVersion) -> None:
             raise _refused(field, node, "fixed-size lists of structs are not written; use lists")
         if node.logical_type == "map" and version is not FileVersion.V2_2:
             raise _refused(field, node, f"maps need file version 2.2, not {version.value}")
+        if node.asks_to_be_packed and not _can_be_packed(node, version):
+            raise _refused(field, node, "it cannot be packed; drop lance-encoding:packed from it")
+
+
+def _can_be_packed(node: LanceField, version: FileVersion) -> bool:
+    """Tell whether pylance reads what asks to be packed; it counts its columns as one.
+
+    Which lists of numbers or strings have in 2.1+ files, where the key means nothing to them.
+    """
+    if version is FileVersion.V2_0:
+        return node.owns_column and (len(node.children) > 0 or node.logical_type != "struct")
+    is_nested = any(
+        len(below.children) > 1 or below.logical_type == "struct" for below in node.walk()
+    )
+    return node.is_packed or not is_nested
 
 
 def _refused(field: LanceField, node: LanceField, reason: str) -> UnsupportedFeatureError:

@@ -33,9 +33,17 @@ class LanceField:
     children: tuple[LanceField, ...] = ()
 
     @property
-    def is_packed(self) -> bool:
-        """Whether all children of this struct share one column, row by row."""
+    def asks_to_be_packed(self) -> bool:
+        """Whether its metadata asks for one column, on whatever type."""
         return self.metadata.get(_PACKED, "").lower() == "true"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all children of this struct share one column, row by row.
+
+        Fields of other types may ask for it too; it means nothing there, as to pylance 14.0.2.
+        """
+        return self.asks_to_be_packed and self.logical_type == "struct"
 
     @property
     def is_blob(self) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import lance
+import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_core
 from lance_core.errors import InvalidRequestError, UnknownColumnError
-from lance_core.file.reader import LanceFileReader
+from lance_core.file import LanceFileReader, LanceFileWriter
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
@@ -146,3 +147,24 @@ def test_an_unknown_handling_and_a_part_of_a_descriptor_are_refused(
         reader.target("b", blob_handling="bytes")  # type: ignore[arg-type]  # what it refuses
     with pytest.raises(UnknownColumnError):
         reader.target("b.position")
+
+
+def test_the_file_reader_of_pylance_reads_no_blobs_of_2_2_datasets_its_own_included(
+    tmp_path: Path,
+) -> None:
+    """Its projection counts the parts of the descriptor, which have no column: a bug of 14.0.2.
+
+    Both files are read where they are meant to be, as fragments of a dataset.
+    """
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([pa.array([b"x" * 100, None, b""])], schema=pa.schema([field]))
+    lance.write_dataset(table, tmp_path / "d.lance", data_storage_version="2.2")
+    (of_pylance,) = (tmp_path / "d.lance" / "data").glob("*.lance")
+    with LanceFileWriter.open_path(tmp_path / "ours.lance", table.schema) as writer:
+        writer.write_batch(table)
+    for path in (of_pylance, tmp_path / "ours.lance"):
+        with pytest.raises(ValueError, match="column index 5 but there are only 1 columns"):
+            lance.file.LanceFileReader(str(path)).read_all()
+        reader = LanceFileReader.open_path(path)
+        (blobs,) = reader.read([reader.target("b", blob_handling="all_binary")], [(0, 3)])
+        assert blobs.to_pylist() == table["b"].to_pylist()
