@@ -2,5 +2,6 @@
 
 from lance_core.dataset.face import Dataset
 from lance_core.dataset.opening import open_dataset, write_dataset
+from lance_core.operations.alter_columns import ColumnChange
 
-__all__ = ["Dataset", "open_dataset", "write_dataset"]
+__all__ = ["ColumnChange", "Dataset", "open_dataset", "write_dataset"]

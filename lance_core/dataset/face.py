@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from lance_core.dataset.maintenance import DatasetMaintenance
 from lance_core.dataset.places import find_place, root_of
-from lance_core.dataset.reads import DatasetReads
+from lance_core.operations.add_columns import (
+    add_columns_of_rows,
+    add_computed_columns,
+    add_null_columns,
+)
+from lance_core.operations.alter_columns import ColumnChange, alter_columns, drop_columns
 from lance_core.operations.append import append_rows, file_version_of, overwrite_rows
 from lance_core.operations.delete import delete_rows
 from lance_core.operations.merge_insert import MergeRules, merge_insert
@@ -16,6 +24,7 @@ from lance_core.table.snapshot import open_snapshot
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lance_core.operations.add_columns import Compute
     from lance_core.operations.given_rows import RowSource
     from lance_core.operations.merge_insert import (
         WhenMatched,
@@ -29,7 +38,7 @@ _MAX_ROWS_PER_FILE = 1 << 20
 _MAX_BYTES_PER_FILE = 90 << 30
 
 
-class Dataset(DatasetReads):
+class Dataset(DatasetMaintenance):
     """One immutable version of a dataset; safe to share between threads.
 
     Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on
@@ -191,6 +200,76 @@ class Dataset(DatasetReads):
         """
         rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source)
         return self._at(merge_insert(self.session.files, self.snapshot, data, on, rules))
+
+    def add_columns(
+        self,
+        columns: pa.Field | pa.Schema | Compute | RowSource,
+        *,
+        read_columns: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Add columns, without touching the files of those that are there.
+
+        Parameters
+        ----------
+        columns
+            An Arrow field or schema: columns that are null in all rows. A function: it gets record
+            batches of the rows and returns a batch or table of the new columns; it may be called
+            again if others commit meanwhile. Anything else: rows as in `append`, one for each row
+            of the dataset, in the order of a scan.
+        read_columns
+            Columns that the function gets; None = all.
+
+        Raises
+        ------
+        InvalidRequestError, TypeMismatchError
+            A column of the name is there already, values are missing or too many, or one cannot be
+            stored.
+
+        Examples
+        --------
+        >>> def totals(batch):
+        ...     return pa.record_batch({"total": pc.multiply(batch["price"], batch["amount"])})
+        >>> dataset.add_columns(totals, read_columns=["price", "amount"])  # doctest: +SKIP
+        """
+        files, snapshot = self.session.files, self.snapshot
+        if isinstance(columns, pa.Field):
+            columns = pa.schema([columns])
+        if isinstance(columns, pa.Schema):
+            return self._at(add_null_columns(snapshot, columns))
+        if callable(columns):
+            return self._at(add_computed_columns(files, snapshot, columns, read_columns))
+        return self._at(add_columns_of_rows(files, snapshot, columns))
+
+    def alter_columns(self, *changes: ColumnChange) -> Dataset:
+        """Rename columns, allow or forbid nulls in them, or change their types.
+
+        Parameters
+        ----------
+        changes
+            Each of another column. Data are written only where a type changes; such a column loses
+            its indices.
+
+        Raises
+        ------
+        InvalidRequestError
+            There is no such column, a name is taken, a column that may not be null has nulls, or
+            values cannot be cast.
+
+        Examples
+        --------
+        >>> dataset.alter_columns(ColumnChange("price", name="cost"))  # doctest: +SKIP
+        """
+        return self._at(alter_columns(self.session.files, self.snapshot, changes))
+
+    def drop_columns(self, columns: Sequence[str]) -> Dataset:
+        """Drop columns, or parts of structs (``point.x``); nothing is written but a version.
+
+        Raises
+        ------
+        InvalidRequestError
+            There is no such column, or none would be left.
+        """
+        return self._at(drop_columns(self.snapshot, columns))
 
     def _at(self, snapshot: Snapshot) -> Dataset:
         return Dataset(self.session, snapshot)

@@ -56,7 +56,19 @@ def open_rows(data: object) -> pa.RecordBatchReader:
         raise InvalidRequestError("no batch is given, so the columns are unknown; give a table")
     if not isinstance(first, pa.RecordBatch):
         raise _no_rows(first)
-    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+    return pa.RecordBatchReader.from_batches(first.schema, _alike(first, batches))
+
+
+def _alike(first: pa.RecordBatch, others: Iterable[object]) -> Iterator[pa.RecordBatch]:
+    for batch in chain([first], others):
+        if not isinstance(batch, pa.RecordBatch):
+            raise _no_rows(batch)
+        if batch.schema != first.schema:
+            raise InvalidRequestError(
+                f"a batch has columns {batch.schema.to_string()}, the first one"
+                f" {first.schema.to_string()}; give batches of one schema"
+            )
+        yield batch
 
 
 def schema_of_new(schema: pa.Schema, version: FileVersion) -> LanceSchema:
@@ -123,8 +135,17 @@ def matching_fields(given: pa.Schema, table: LanceSchema, *, may_lack: bool = Fa
 
 
 def fitted(batches: Iterable[pa.RecordBatch], schema: LanceSchema) -> Iterator[pa.RecordBatch]:
-    """Yield batches as files of ``schema`` take them: columns in order, blobs as declared there."""
+    """Yield batches as files of ``schema`` take them: columns in order, blobs as declared there.
+
+    Raises
+    ------
+    InvalidRequestError
+        A batch lacks a column.
+    """
     for batch in batches:
+        missing = [name for name in schema.names if name not in batch.schema.names]
+        if len(missing) > 0:
+            raise InvalidRequestError(f"a batch lacks {missing}, which those before had")
         if batch.num_rows > 0:
             yield _fitted(batch, schema)
 

@@ -1,0 +1,152 @@
+"""Keeping a dataset small and sound: compaction, cleanup, verification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from lance_core.dataset.places import branch_of, root_of
+from lance_core.dataset.reads import DatasetReads
+from lance_core.errors import InvalidRequestError
+from lance_core.operations.cleanup import clean_up
+from lance_core.operations.cleanup_plan import CleanupOptions
+from lance_core.operations.compact import compact
+from lance_core.operations.compact_indices import IndexTreatment
+from lance_core.operations.compact_plan import CompactionOptions
+from lance_core.operations.compact_trim import trim_reuse_index
+from lance_core.operations.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import timedelta
+    from typing import Self
+
+    from lance_core.operations.cleanup import CleanupReport
+    from lance_core.operations.verify_finding import Finding
+    from lance_core.table.snapshot import Snapshot
+
+
+class DatasetMaintenance(DatasetReads):
+    """What can be done to a dataset without changing what its rows say."""
+
+    def compact(
+        self,
+        *,
+        indices: Literal["defer", "drop_coverage", "remap"] = "remap",
+        target_rows_per_fragment: int | None = None,
+        deletions_threshold: float | None = None,
+        max_bytes_per_file: int | None = None,
+    ) -> Self:
+        """Write fragments that are small, or full of deleted rows, anew as few whole ones.
+
+        Rows keep their order. Where nothing is to be gained, nothing is committed.
+
+        Parameters
+        ----------
+        indices
+            What becomes of indices on rows that move. ``defer`` leaves them as they are and
+            records where rows are now, in the Fragment Reuse Index; ``drop_coverage`` lets
+            searches scan the new fragments until these are indexed again; ``remap`` is for rows
+            that no index covers.
+        target_rows_per_fragment
+            Fragments of fewer rows are joined with neighbours.
+        deletions_threshold
+            Fragments of which a larger share is deleted are written anew.
+        max_bytes_per_file
+            Bytes of rows, before encoding, that a fragment holds at most.
+
+        Returns
+        -------
+        Dataset
+            At the version that was committed. What is None is taken from the configuration of the
+            dataset, as ``lance.compaction.target_rows_per_fragment``.
+
+        Raises
+        ------
+        InvalidRequestError
+            A number makes no sense.
+        UnsupportedFeatureError
+            Indices cannot follow in the way asked for; names another way.
+        CommitConflictError
+            Others changed the same rows again and again.
+        """
+        given = {
+            "target_rows_per_fragment": target_rows_per_fragment,
+            "deletions_threshold": deletions_threshold,
+            "max_bytes_per_file": max_bytes_per_file,
+        }
+        usual = CompactionOptions.of_config(self.snapshot.manifest.config)
+        wanted = {name: value for name, value in given.items() if value is not None}
+        options = replace(usual, **wanted)
+        return self._of(compact(self.session.files, self.snapshot, options, _treatment(indices)))
+
+    def trim_reuse_index(self) -> Self:
+        """Remove deferred compactions that every index has followed from the Fragment Reuse Index.
+
+        Raises ``CommitConflictError`` where others changed indices again and again.
+        """
+        return self._of(trim_reuse_index(self.snapshot))
+
+    def cleanup(
+        self,
+        *,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        versions: Sequence[int] | None = None,
+        delete_unverified: bool = False,
+        error_if_tagged: bool = True,
+        dry_run: bool = False,
+    ) -> CleanupReport:
+        """Remove old versions with all files that only they need, and what failed writers left.
+
+        The newest version stays, as do this one, those that branches began with and, with
+        ``error_if_tagged=False``, tagged ones. Clones elsewhere do not keep what they need here.
+
+        Parameters
+        ----------
+        older_than
+            Only versions committed longer ago; 14 days where no limit is given.
+        retain_versions
+            Only versions before the last so many.
+        versions
+            Only these.
+        delete_unverified
+            Remove files that no version names at once instead of after 7 days; nobody else may be
+            writing then.
+        error_if_tagged
+            Refuse to run if a tagged version is beyond the limits.
+        dry_run
+            Tell what would be removed, and remove nothing.
+
+        Raises
+        ------
+        InvalidRequestError
+            A limit makes no sense, or tagged versions are in the way.
+        UnsupportedFeatureError
+            Some version has a feature that this release lacks. Nothing was removed.
+        """
+        options = CleanupOptions(
+            older_than, retain_versions, versions, delete_unverified, error_if_tagged
+        )
+        refs = root_of(self.snapshot).store
+        return clean_up(self.snapshot, refs, branch_of(self.snapshot), options, dry_run=dry_run)
+
+    def verify(self) -> Iterator[Finding]:
+        """Read all files of all versions, and yield what contradicts the format; best is nothing.
+
+        Raises ``StoreError`` where the store fails.
+        """
+        snapshot = self.snapshot
+        refs = root_of(snapshot).store
+        return verify(self.session.files, snapshot.scheduler, refs, snapshot.open_base)
+
+    def _of(self, snapshot: Snapshot) -> Self:
+        return type(self)(self.session, snapshot)
+
+
+def _treatment(name: str) -> IndexTreatment:
+    try:
+        return IndexTreatment(name)
+    except ValueError:
+        names = ", ".join(IndexTreatment)
+        raise InvalidRequestError(f"indices is {name!r}; take one of {names}") from None
