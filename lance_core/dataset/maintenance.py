@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from lance_core.dataset.places import branch_of, root_of
 from lance_core.dataset.reads import DatasetReads
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from lance_core.operations.cleanup import CleanupReport
     from lance_core.operations.verify_finding import Finding
     from lance_core.table.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 class DatasetMaintenance(DatasetReads):
@@ -70,14 +71,12 @@ class DatasetMaintenance(DatasetReads):
         CommitConflictError
             Others changed the same rows again and again.
         """
-        given = {
-            "target_rows_per_fragment": target_rows_per_fragment,
-            "deletions_threshold": deletions_threshold,
-            "max_bytes_per_file": max_bytes_per_file,
-        }
         usual = CompactionOptions.of_config(self.snapshot.manifest.config)
-        wanted = {name: value for name, value in given.items() if value is not None}
-        options = replace(usual, **wanted)
+        options = CompactionOptions(
+            _given(target_rows_per_fragment, usual.target_rows_per_fragment),
+            _given(deletions_threshold, usual.deletions_threshold),
+            _given(max_bytes_per_file, usual.max_bytes_per_file),
+        )
         return self._of(compact(self.session.files, self.snapshot, options, _treatment(indices)))
 
     def trim_reuse_index(self) -> Self:
@@ -150,3 +149,7 @@ def _treatment(name: str) -> IndexTreatment:
     except ValueError:
         names = ", ".join(IndexTreatment)
         raise InvalidRequestError(f"indices is {name!r}; take one of {names}") from None
+
+
+def _given(value: T | None, usual: T) -> T:
+    return usual if value is None else value

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import CommitConflictError
 from lance_core.table.commit import commit
-from lance_core.table.reuse_of_version import trim_of
+from lance_core.table.reuse_of_version import reuse_of, trim_of
+from lance_core.table.reuse_trim import growth
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
+    from lance_core.table.reuse_trim import ReuseGrowth
     from lance_core.table.snapshot import Snapshot
 
 _MAX_ROUNDS = 10
@@ -53,3 +55,9 @@ def trim_reuse_index(snapshot: Snapshot) -> Snapshot:
                 raise
         snapshot = open_snapshot(snapshot.scheduler, None, snapshot.open_base)
     raise AssertionError  # the last round returns or raises
+
+
+def reuse_growth(snapshot: Snapshot) -> ReuseGrowth:
+    """Measure the reuse history of a version; errors as `trim_reuse_index`."""
+    history = reuse_of(snapshot.scheduler, snapshot.manifest)
+    return growth(history, snapshot.indices)
