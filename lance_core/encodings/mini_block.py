@@ -46,6 +46,12 @@ class MiniBlockState:
     dictionary: Values | None
     index: RepetitionIndex | None
 
+    def index_of_lists(self, place: Place) -> RepetitionIndex:
+        """Return the index that a page with lists has."""
+        if self.index is None:
+            raise place.corrupt("a page with lists has no repetition index")
+        return self.index
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MiniBlock:
@@ -84,7 +90,15 @@ class MiniBlock:
     def family(self) -> object:
         """What pages must share to be read as one run."""
         encodings = (self.definition, self.values.family, self.dictionary is not None)
-        return encodings, self.layers, self.has_large_chunk
+        return encodings, self.repetition, self.layers, self.has_large_chunk
+
+    @property
+    def may_join_lists(self) -> bool:
+        """Whether pages with lists of its family differ in nothing: tables and items are no part.
+
+        (A family of symbol tables is not the encoding of any one page.)
+        """
+        return self.has_lists and self.dictionary is None and self.values.family == self.values
 
     @property
     def num_buffers(self) -> int:
@@ -143,16 +157,14 @@ class MiniBlock:
         return state
 
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
-        """Read rows of a page with lists; pages without are read by ``MiniBlockRun``."""
+        """Read rows of a page with lists that is in no run."""
         state = yield from self.load(page, place)
-        index = state.index
-        if index is None:
-            raise place.corrupt("a page with lists has no repetition index")
+        index = state.index_of_lists(place)
         starts, stops = np.array(pieces, np.int64).reshape(-1, 2).T
         chunks = np.unique(expand_ranges(*index.chunks_of(starts, stops)))
         blocks = yield from self._fetch(page, state.table, chunks)
         counts = np.diff(state.table.first_values)[chunks]
-        data, levels = self._decode_lists(blocks, counts, place)
+        data, levels = self.decode_lists(blocks, counts, place)
         if state.dictionary is not None:
             indices = indices_of(data.values, place)
             data = replace(data, values=Indexed(indices, state.dictionary))
@@ -213,7 +225,7 @@ class MiniBlock:
         sizes = np.diff(first_bytes)[chunks]
         return Blocks(np.concatenate([*addresses, np.empty(0, np.int64)]), sizes, views)
 
-    def _decode_lists(
+    def decode_lists(
         self, chunks: Blocks, counts: NDArray[np.int64], place: Place
     ) -> tuple[PageData, NDArray[np.int64]]:
         """Decode whole chunks; also return the number of levels of each."""

@@ -89,7 +89,7 @@ class MiniBlockRun:
         selection = None
         if len(rows) != int(counts.sum()):
             selection = Selection(np.cumsum(is_first) - 1, rows - tables.first_rows[home])
-        blocks = yield from _fetch(tables, chunks)
+        blocks = yield from fetch_chunks(tables.offsets[chunks], tables.sizes[chunks])
         values = self._shared_encoding()
         data = self._layout.decode(blocks, counts, selection, values, self._place)
         return self._by_page(data, tables, PageRuns.of_rows(tables.pages[home]))
@@ -104,7 +104,7 @@ class MiniBlockRun:
         else:
             chunks = np.unique(expand_ranges(firsts, lasts + 1))
         counts = tables.first_rows[chunks + 1] - tables.first_rows[chunks]
-        blocks = yield from _fetch(tables, chunks)
+        blocks = yield from fetch_chunks(tables.offsets[chunks], tables.sizes[chunks])
         data = self._layout.decode(blocks, counts, None, self._shared_encoding(), self._place)
         before = np.cumsum(counts) - counts
         at = before[np.searchsorted(chunks, firsts)] + starts - tables.first_rows[firsts]
@@ -176,14 +176,13 @@ def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([*parts, np.empty(0, np.int64)])
 
 
-def _fetch(tables: ChunkTables, chunks: NDArray[np.int64]) -> ReadSteps[Blocks]:
-    """Read whole chunks; those that follow one another in the file together."""
-    starts = tables.offsets[chunks]
-    ends = starts + tables.sizes[chunks]
-    is_first = np.append(True, starts[1:] != ends[:-1])[: len(chunks)]
-    is_last = np.append(is_first[1:], True)[: len(chunks)]
+def fetch_chunks(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> ReadSteps[Blocks]:
+    """Read whole chunks by their places in the file; those that are neighbours together."""
+    ends = starts + sizes
+    is_first = np.append(True, starts[1:] != ends[:-1])[: len(starts)]
+    is_last = np.append(is_first[1:], True)[: len(starts)]
     first_bytes = starts[is_first]
     views = yield list(zip(first_bytes.tolist(), ends[is_last].tolist(), strict=True))
     bases = np.array([address_of_bytes(view) for view in views], np.int64) - first_bytes
     run_of = np.cumsum(is_first) - 1
-    return Blocks(bases[run_of] + starts, ends - starts, views)
+    return Blocks(bases[run_of] + starts, sizes, views)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from lance_core.encodings.mini_block import MiniBlock
+from lance_core.encodings.mini_block_list_run import MiniBlockListRun
 from lance_core.encodings.mini_block_run import MiniBlockRun
 from lance_core.encodings.page import RawRows
 from lance_core.encodings.rows import expand_ranges
@@ -124,7 +125,7 @@ class _OnePage:
 def _family(page: Page) -> object:
     """Return what neighbouring pages must share to be read as one; pages by themselves differ."""
     layout = page.layout
-    if isinstance(layout, MiniBlock) and not layout.has_lists:
+    if isinstance(layout, MiniBlock) and (layout.may_join_lists or not layout.has_lists):
         return layout.family
     return page
 
@@ -136,8 +137,11 @@ class _Segments:
         self._segments: list[Segment] = []
         for family, group in groupby(pages, _family):
             members = list(group)
+            layout = members[0].layout
             if family is members[0]:
                 self._segments.append(_OnePage(members[0], place))
+            elif isinstance(layout, MiniBlock) and layout.has_lists:
+                self._segments.append(MiniBlockListRun(members, place))
             else:
                 run = MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary)
                 self._segments.append(run)

@@ -1,0 +1,134 @@
+"""Neighbouring mini-block pages with lists, read as if they were one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from lance_core.encodings.mini_block_rows import RepetitionIndex
+from lance_core.encodings.mini_block_run import fetch_chunks
+from lance_core.encodings.rows import expand_ranges
+from lance_core.encodings.steps import together
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.encodings.levels import PageData
+    from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
+    from lance_core.encodings.page import Page, Pieces
+    from lance_core.encodings.place import Place
+    from lance_core.encodings.steps import ReadSteps
+
+
+_CHUNKS = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JoinedPages:
+    """The chunks of some pages, one page after another, and which rows start in them.
+
+    ``offsets``, ``sizes`` and ``counts`` have shape ``(chunks,)``: where a chunk lies in the file,
+    its bytes and its values. ``shifts`` has shape ``(pages,)``: what is added to a row of the run
+    to count it among the rows of these pages.
+    """
+
+    index: RepetitionIndex
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the tables."""
+        return 5 * self.offsets.nbytes
+
+
+class MiniBlockListRun:
+    """Pages of one ``family`` of lists: chunks of all are decoded together.
+
+    Parameters
+    ----------
+    pages
+        In row order, each beginning where the one before ends.
+    place
+        The column, for errors.
+    """
+
+    def __init__(self, pages: Sequence[Page], place: Place) -> None:
+        self._pages = pages
+        self._place = place
+        self._layout = cast("MiniBlock", pages[0].layout)
+        self.first_row = pages[0].first_row
+        self.num_rows = sum(page.num_rows for page in pages)
+        self._first_rows = np.array([page.first_row - self.first_row for page in pages], np.int64)
+        self._joined: tuple[bytes, _JoinedPages] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the page states, and of the pages that were last joined."""
+        joined = 0 if self._joined is None else self._joined[1].nbytes
+        return joined + sum(page.layout.state_bytes(page) for page in self._pages)
+
+    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row of the run."""
+        starts, stops = np.array(pieces, np.int64).reshape(-1, 2).T
+        first_pages = np.searchsorted(self._first_rows, starts, side="right") - 1
+        last_pages = np.searchsorted(self._first_rows, stops - 1, side="right") - 1
+        numbers = np.unique(expand_ranges(first_pages, last_pages + 1))
+        joined = yield from self._loaded(numbers)
+        shifts = joined.shifts[np.searchsorted(numbers, first_pages)]
+        starts, stops = starts + shifts, stops + shifts
+        chunks = np.unique(expand_ranges(*joined.index.chunks_of(starts, stops)))
+        blocks = yield from fetch_chunks(joined.offsets[chunks], joined.sizes[chunks])
+        data, levels = self._layout.decode_lists(blocks, joined.counts[chunks], self._place)
+        first_levels = np.concatenate(([0], np.cumsum(levels)))
+        moved = list(zip(starts.tolist(), stops.tolist(), strict=True))
+        return [joined.index.cut(data, chunks, first_levels, moved, self._place)]
+
+    def _loaded(self, numbers: NDArray[np.int64]) -> ReadSteps[_JoinedPages]:
+        """Return the tables of pages, given by their ascending numbers; reads what is missing."""
+        key = numbers.tobytes()
+        known = self._joined  # scans and takes of all rows want the same pages again
+        if known is not None and known[0] == key:
+            return known[1]
+        pages = [self._pages[number] for number in numbers.tolist()]
+        states = yield from together([self._load(page) for page in pages])
+        joined = _join(pages, states, self._first_rows[numbers], self._place)
+        self._joined = (key, joined)
+        return joined
+
+    def _load(self, page: Page) -> ReadSteps[MiniBlockState]:
+        return cast("MiniBlock", page.layout).load(page, self._place)
+
+
+def _join(
+    pages: Sequence[Page],
+    states: Sequence[MiniBlockState],
+    first_rows: NDArray[np.int64],
+    place: Place,
+) -> _JoinedPages:
+    tables = [state.table for state in states]
+    indices = [state.index_of_lists(place) for state in states]
+    num_rows = np.array([page.num_rows for page in pages], np.int64)
+    before = np.cumsum(num_rows) - num_rows
+    starting = [index.first_rows[:-1] + rows for index, rows in zip(indices, before, strict=True)]
+    return _JoinedPages(
+        RepetitionIndex(
+            np.concatenate([*starting, num_rows.sum(keepdims=True)]),
+            np.concatenate([index.trailers for index in indices]),
+        ),
+        np.concatenate(
+            [
+                table.first_bytes[:-1] + page.buffers[_CHUNKS][0]
+                for page, table in zip(pages, tables, strict=True)
+            ]
+        ),
+        np.concatenate([np.diff(table.first_bytes) for table in tables]),
+        np.concatenate([np.diff(table.first_values) for table in tables]),
+        before - first_rows,
+    )
