@@ -58,8 +58,12 @@ def live_batches(
         A column or file needs a feature that this release lacks.
     """
     table = _Table(snapshot.schema.fields)
-    tasks = (task for fragment in fragments for task in _windows(files, snapshot, fragment, table))
-    return ahead(tasks, num_threads=NUM_THREADS, depth=lambda: _READ_AHEAD)
+    sizes = WindowSizes(table.least_row_bytes, 1, len(table.read))
+    tasks = (
+        task for fragment in fragments for task in _windows(files, snapshot, fragment, table, sizes)
+    )
+    windows = ahead(tasks, num_threads=NUM_THREADS, depth=lambda: _READ_AHEAD)
+    return map(table.batch, windows)
 
 
 class _Table:
@@ -83,15 +87,14 @@ class _Table:
 
 
 def _windows(
-    files: TableFiles, snapshot: Snapshot, fragment: Fragment, table: _Table
-) -> Iterator[Callable[[], pa.RecordBatch]]:
+    files: TableFiles, snapshot: Snapshot, fragment: Fragment, table: _Table, sizes: WindowSizes
+) -> Iterator[Callable[[], list[pa.Array]]]:
     """Yield tasks that read some live rows each."""
     live = LiveRows(fragment.physical_rows, files.deleted(snapshot, fragment))
     stored = _open(files, snapshot, fragment, table)
     descriptors = StoredRows(table.blobs, files.columns(snapshot, fragment, table.blobs))
     targets = [ColumnTarget(field, {}, has_bytes=True) for field in table.blobs]
     rows_per_live_row = fragment.physical_rows / max(len(live), 1)
-    sizes = WindowSizes(table.least_row_bytes, 1, len(table.read))
 
     def stored_bytes(first: int, last: int) -> float:
         physical = (int(rank * rows_per_live_row) for rank in (first, last))
@@ -100,15 +103,12 @@ def _windows(
     def read_descriptors(_: Sequence[ColumnTarget], first: int, last: int) -> list[pa.Array]:
         return _read(descriptors, live, first, last)
 
+    def decode(first: int, last: int) -> list[pa.Array]:
+        return _read(stored, live, first, last)
+
     windows = sizes.windows(0, len(live), stored_bytes)
     for first, last in cut_by_blobs(windows, targets, read_descriptors):
-        yield _task(table, stored, live, first, last)
-
-
-def _task(
-    table: _Table, stored: StoredRows, live: LiveRows, first: int, last: int
-) -> Callable[[], pa.RecordBatch]:
-    return lambda: table.batch(_read(stored, live, first, last))
+        yield sizes.measured(first, last, stored_bytes, decode)
 
 
 def _read(stored: StoredRows, live: LiveRows, first: int, last: int) -> list[pa.Array]:
