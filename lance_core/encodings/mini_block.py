@@ -10,6 +10,7 @@ import numpy as np
 from lance_core.encodings.bitpacking import InlineBitpacking
 from lance_core.encodings.blocks import Blocks, address_of_bytes, blocks_of
 from lance_core.encodings.chunk_table import ChunkWords, parse_chunk_table
+from lance_core.encodings.fsst import Fsst
 from lance_core.encodings.levels import PageData
 from lance_core.encodings.mini_block_rows import RepetitionIndex
 from lance_core.encodings.page import DirectChunks
@@ -93,12 +94,9 @@ class MiniBlock:
         return encodings, self.repetition, self.layers, self.has_large_chunk
 
     @property
-    def may_join_lists(self) -> bool:
-        """Whether pages with lists of its family differ in nothing: tables and items are no part.
-
-        (A family of symbol tables is not the encoding of any one page.)
-        """
-        return self.has_lists and self.dictionary is None and self.values.family == self.values
+    def shared_values(self) -> Compression:
+        """The part of the values' encoding that is the same in all pages of a family."""
+        return self.values.inner if isinstance(self.values, Fsst) else self.values
 
     @property
     def num_buffers(self) -> int:
@@ -164,7 +162,7 @@ class MiniBlock:
         chunks = np.unique(expand_ranges(*index.chunks_of(starts, stops)))
         blocks = yield from self._fetch(page, state.table, chunks)
         counts = np.diff(state.table.first_values)[chunks]
-        data, levels = self.decode_lists(blocks, counts, place)
+        data, levels = self.decode_lists(blocks, counts, self.values, place)
         if state.dictionary is not None:
             indices = indices_of(data.values, place)
             data = replace(data, values=Indexed(indices, state.dictionary))
@@ -226,18 +224,18 @@ class MiniBlock:
         return Blocks(np.concatenate([*addresses, np.empty(0, np.int64)]), sizes, views)
 
     def decode_lists(
-        self, chunks: Blocks, counts: NDArray[np.int64], place: Place
+        self, chunks: Blocks, counts: NDArray[np.int64], values: Compression, place: Place
     ) -> tuple[PageData, NDArray[np.int64]]:
-        """Decode whole chunks; also return the number of levels of each."""
+        """Decode whole chunks, as ``decode``; also return the number of levels of each."""
         level_encodings = [e for e in (self.repetition, self.definition) if e is not None]
-        num_levels, parts = self._split(chunks, len(level_encodings), self.values, place)
+        num_levels, parts = self._split(chunks, len(level_encodings), values, place)
         levels = [
             _levels(encoding, part, num_levels, place)
             for encoding, part in zip(level_encodings, parts, strict=False)
         ]
-        values = self.values.decode_chunks(parts[len(levels) :], counts, place)
+        decoded = values.decode_chunks(parts[len(levels) :], counts, place)
         definition = levels[-1] if self.definition is not None else None
-        data = PageData(values, levels[0], definition, self.layers, values.num_values)
+        data = PageData(decoded, levels[0], definition, self.layers, decoded.num_values)
         return data.checked(place), num_levels
 
     def _split(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from lance_core.encodings.fsst import Fsst, expanded_by
 from lance_core.encodings.mini_block_rows import RepetitionIndex
 from lance_core.encodings.mini_block_run import fetch_chunks
+from lance_core.encodings.page_dictionaries import JoinedDictionaries
+from lance_core.encodings.page_runs import PageRuns
 from lance_core.encodings.rows import expand_ranges
 from lance_core.encodings.steps import together
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.encodings.fsst import SymbolTable
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
     from lance_core.encodings.page import Page, Pieces
@@ -32,20 +36,24 @@ class _JoinedPages:
     """The chunks of some pages, one page after another, and which rows start in them.
 
     ``offsets``, ``sizes`` and ``counts`` have shape ``(chunks,)``: where a chunk lies in the file,
-    its bytes and its values. ``shifts`` has shape ``(pages,)``: what is added to a row of the run
-    to count it among the rows of these pages.
+    its bytes and its values; ``pages`` says of which of the pages it is. ``shifts`` has shape
+    ``(pages,)``: what is added to a row of the run to count it among the rows of these pages.
+    ``symbols`` are the tables of all pages or empty.
     """
 
     index: RepetitionIndex
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
     counts: NDArray[np.int64]
+    pages: NDArray[np.int64]
     shifts: NDArray[np.int64]
+    symbols: Sequence[SymbolTable]
+    dictionaries: JoinedDictionaries | None
 
     @property
     def nbytes(self) -> int:
         """Memory of the tables."""
-        return 5 * self.offsets.nbytes
+        return 6 * self.offsets.nbytes
 
 
 class MiniBlockListRun:
@@ -85,10 +93,28 @@ class MiniBlockListRun:
         starts, stops = starts + shifts, stops + shifts
         chunks = np.unique(expand_ranges(*joined.index.chunks_of(starts, stops)))
         blocks = yield from fetch_chunks(joined.offsets[chunks], joined.sizes[chunks])
-        data, levels = self._layout.decode_lists(blocks, joined.counts[chunks], self._place)
+        data, levels = self._layout.decode_lists(
+            blocks, joined.counts[chunks], self._layout.shared_values, self._place
+        )
+        data = self._by_page(data, joined, chunks)
         first_levels = np.concatenate(([0], np.cumsum(levels)))
         moved = list(zip(starts.tolist(), stops.tolist(), strict=True))
         return [joined.index.cut(data, chunks, first_levels, moved, self._place)]
+
+    def _by_page(self, data: PageData, joined: _JoinedPages, chunks: NDArray[np.int64]) -> PageData:
+        """Apply the symbol tables or dictionaries of the pages that the chunks are of."""
+        runs = PageRuns.of_chunks(joined.pages[chunks], joined.counts[chunks])
+        if isinstance(self._layout.values, Fsst):
+            symbols = [joined.symbols[number] for number in runs.numbers.tolist()]
+            table_of = runs.run_of_rows()
+            data = replace(data, values=expanded_by(data.values, symbols, table_of, self._place))
+        if joined.dictionaries is None:
+            return data
+        definition = data.definition
+        visible = None if definition is None else definition[definition <= data.layers.max_visible]
+        values_only = replace(data, definition=visible)
+        values = joined.dictionaries.apply(values_only, runs, self._place).values
+        return replace(data, values=values)
 
     def _loaded(self, numbers: NDArray[np.int64]) -> ReadSteps[_JoinedPages]:
         """Return the tables of pages, given by their ascending numbers; reads what is missing."""
@@ -114,6 +140,8 @@ def _join(
 ) -> _JoinedPages:
     tables = [state.table for state in states]
     indices = [state.index_of_lists(place) for state in states]
+    layouts = [cast("MiniBlock", page.layout) for page in pages]
+    has_items = layouts[0].dictionary is not None
     num_rows = np.array([page.num_rows for page in pages], np.int64)
     before = np.cumsum(num_rows) - num_rows
     starting = [index.first_rows[:-1] + rows for index, rows in zip(indices, before, strict=True)]
@@ -130,5 +158,8 @@ def _join(
         ),
         np.concatenate([np.diff(table.first_bytes) for table in tables]),
         np.concatenate([np.diff(table.first_values) for table in tables]),
+        np.repeat(np.arange(len(pages)), [table.num_chunks for table in tables]),
         before - first_rows,
+        [layout.values.table for layout in layouts if isinstance(layout.values, Fsst)],
+        JoinedDictionaries([state.dictionary for state in states], place) if has_items else None,
     )

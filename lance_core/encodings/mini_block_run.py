@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.chunk_index import ChunkTables
-    from lance_core.encodings.compression import Compression
     from lance_core.encodings.fsst import SymbolTable
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
@@ -90,7 +89,7 @@ class MiniBlockRun:
         if len(rows) != int(counts.sum()):
             selection = Selection(np.cumsum(is_first) - 1, rows - tables.first_rows[home])
         blocks = yield from fetch_chunks(tables.offsets[chunks], tables.sizes[chunks])
-        values = self._shared_encoding()
+        values = self._layout.shared_values
         data = self._layout.decode(blocks, counts, selection, values, self._place)
         return self._by_page(data, tables, PageRuns.of_rows(tables.pages[home]))
 
@@ -105,7 +104,7 @@ class MiniBlockRun:
             chunks = np.unique(expand_ranges(firsts, lasts + 1))
         counts = tables.first_rows[chunks + 1] - tables.first_rows[chunks]
         blocks = yield from fetch_chunks(tables.offsets[chunks], tables.sizes[chunks])
-        data = self._layout.decode(blocks, counts, None, self._shared_encoding(), self._place)
+        data = self._layout.decode(blocks, counts, None, self._layout.shared_values, self._place)
         before = np.cumsum(counts) - counts
         at = before[np.searchsorted(chunks, firsts)] + starts - tables.first_rows[firsts]
         runs = PageRuns.of_chunks(tables.pages[chunks], counts)
@@ -140,11 +139,6 @@ class MiniBlockRun:
 
     def _load(self, page: Page) -> ReadSteps[MiniBlockState]:
         return cast("MiniBlock", page.layout).load(page, self._place)
-
-    def _shared_encoding(self) -> Compression:
-        """Return the part of the values' encoding that is the same in all pages."""
-        values = self._layout.values
-        return values.inner if isinstance(values, Fsst) else values
 
     def _by_page(self, data: PageData, tables: ChunkTables, runs: PageRuns) -> list[PageData]:
         """Apply the symbol tables or dictionaries of the rows' pages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -122,10 +123,10 @@ class _OnePage:
         return self._page.layout.read(self._page, pieces, self._place)
 
 
-def _family(page: Page) -> object:
+def _family(page: Page, *, is_dictionary: bool) -> object:
     """Return what neighbouring pages must share to be read as one; pages by themselves differ."""
     layout = page.layout
-    if isinstance(layout, MiniBlock) and (layout.may_join_lists or not layout.has_lists):
+    if isinstance(layout, MiniBlock) and not (layout.has_lists and is_dictionary):
         return layout.family
     return page
 
@@ -135,7 +136,7 @@ class _Segments:
 
     def __init__(self, pages: Iterable[Page], place: Place, is_dictionary: bool) -> None:
         self._segments: list[Segment] = []
-        for family, group in groupby(pages, _family):
+        for family, group in groupby(pages, partial(_family, is_dictionary=is_dictionary)):
             members = list(group)
             layout = members[0].layout
             if family is members[0]:

@@ -42,7 +42,23 @@ def structs_of_lists(generator: np.random.Generator) -> pa.Array:
     )
 
 
-@pytest.fixture(params=[lists, lists_of_lists, structs_of_lists])
+def tags(generator: np.random.Generator) -> pa.Array:
+    """Few distinct texts, some of them null: every page has a dictionary of its own."""
+    numbers = lists(generator)
+    words = pa.array([f"word {number}" for number in range(60)])
+    chosen = np.sort(generator.integers(0, 60, len(numbers.values)))
+    texts = words.take(pa.array(chosen, mask=generator.random(len(chosen)) < 0.1))
+    return pa.ListArray.from_arrays(numbers.offsets, texts)
+
+
+def sentences(generator: np.random.Generator) -> pa.Array:
+    """Distinct texts of common words: every page has a symbol table of its own."""
+    numbers = lists(generator)
+    texts = [f"the number of item {n} is {n * n}" for n in range(len(numbers.values))]
+    return pa.ListArray.from_arrays(numbers.offsets, pa.array(texts))
+
+
+@pytest.fixture(params=[lists, lists_of_lists, structs_of_lists, tags, sentences])
 def rows(request: pytest.FixtureRequest) -> pa.Array:
     make: Callable[[np.random.Generator], pa.Array] = request.param
     return make(np.random.default_rng(0))
