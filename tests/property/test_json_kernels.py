@@ -13,21 +13,13 @@ from lance_core.encodings.jsonb import from_text, to_text
 from lance_core.encodings.place import Place
 from lance_core.errors import LanceError
 from tests.json_documents import document_bytes, document_text
+from tests.json_texts import texts, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLACE = Place("a.lance", "j")
 
-doubles = st.floats(allow_nan=False, allow_infinity=False)
-integers = st.integers(-(2**70), 2**70) | st.integers(-300, 300)
-scalars = st.none() | st.booleans() | integers | doubles | st.text()
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=20,
-)
-texts = st.builds(json.dumps, values, ensure_ascii=st.booleans(), indent=st.sampled_from([None, 1]))
 pieces = st.sampled_from(
     [*'[]{}:,"\\ue-+.01', "null", "true", "false", '"a"', "\\u00e4", "\\ud83d", "\\ude00", " "]
 )
