@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.dataset.maintenance import DatasetMaintenance
-from lance_core.dataset.places import find_place, root_of
+from lance_core.dataset.versions import DatasetVersions
 from lance_core.operations.add_columns import (
     add_columns_of_rows,
     add_computed_columns,
@@ -19,10 +19,10 @@ from lance_core.operations.delete import delete_rows
 from lance_core.operations.merge_insert import MergeRules, merge_insert
 from lance_core.operations.update import update_rows
 from lance_core.operations.write_fragments import FragmentOptions
-from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
     from lance_core.operations.add_columns import Compute
     from lance_core.operations.given_rows import RowSource
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
         WhenNotMatchedBySource,
     )
     from lance_core.operations.update import NewValue
-    from lance_core.table.snapshot import Snapshot
 
 _MAX_ROWS_PER_FILE = 1 << 20
 _MAX_BYTES_PER_FILE = 90 << 30
 
 
-class Dataset(DatasetMaintenance):
+class Dataset(DatasetMaintenance, DatasetVersions):
     """One immutable version of a dataset; safe to share between threads.
 
     Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on
@@ -47,36 +46,13 @@ class Dataset(DatasetMaintenance):
     that cannot help.
     """
 
-    def checkout(self, version: int | str | None = None, *, branch: str | None = None) -> Dataset:
-        """Open another version of the same dataset.
-
-        Parameters
-        ----------
-        version
-            A number, or a tag, which names its branch itself; None = the latest.
-        branch
-            Branch whose versions are meant; None = that of this version.
-
-        Raises
-        ------
-        VersionNotFoundError
-            There is no such version, tag or branch.
-        InvalidRequestError
-            The tag or branch is no possible name, or the tag is one of another branch.
-        """
-        here, open_base = self.snapshot.scheduler, self.snapshot.open_base
-        if branch is None and not isinstance(version, str):
-            return self._at(open_snapshot(here, version, open_base))
-        place, number = find_place(root_of(self.snapshot), version, branch, open_base)
-        return self._at(open_snapshot(place, number, open_base))
-
     def append(
         self,
         data: RowSource,
         *,
         max_rows_per_file: int = _MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = _MAX_BYTES_PER_FILE,
-    ) -> Dataset:
+    ) -> Self:
         """Add rows at the end.
 
         Parameters
@@ -103,7 +79,7 @@ class Dataset(DatasetMaintenance):
         max_rows_per_file: int = _MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = _MAX_BYTES_PER_FILE,
         data_storage_version: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Replace all rows and the schema; older versions stay readable.
 
         Parameters
@@ -121,7 +97,7 @@ class Dataset(DatasetMaintenance):
         options = FragmentOptions(max_rows_per_file, max_bytes_per_file, version)
         return self._at(overwrite_rows(self.snapshot, data, options))
 
-    def delete(self, predicate: str) -> Dataset:
+    def delete(self, predicate: str) -> Self:
         """Delete the rows for which a predicate is true.
 
         Parameters
@@ -138,7 +114,7 @@ class Dataset(DatasetMaintenance):
         """
         return self._at(delete_rows(self.session.files, self.snapshot, predicate))
 
-    def update(self, values: Mapping[str, NewValue], where: str = "true") -> Dataset:
+    def update(self, values: Mapping[str, NewValue], where: str = "true") -> Self:
         """Set columns of the rows for which a predicate is true.
 
         Parameters
@@ -170,7 +146,7 @@ class Dataset(DatasetMaintenance):
         when_matched: WhenMatched = "update",
         when_not_matched: WhenNotMatched = "insert",
         when_not_matched_by_source: WhenNotMatchedBySource = "keep",
-    ) -> Dataset:
+    ) -> Self:
         """Bring rows in by their keys; an upsert, unless the rules say otherwise.
 
         Parameters
@@ -206,7 +182,7 @@ class Dataset(DatasetMaintenance):
         columns: pa.Field | pa.Schema | Compute | RowSource,
         *,
         read_columns: Sequence[str] | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Add columns, without touching the files of those that are there.
 
         Parameters
@@ -240,7 +216,7 @@ class Dataset(DatasetMaintenance):
             return self._at(add_computed_columns(files, snapshot, columns, read_columns))
         return self._at(add_columns_of_rows(files, snapshot, columns))
 
-    def alter_columns(self, *changes: ColumnChange) -> Dataset:
+    def alter_columns(self, *changes: ColumnChange) -> Self:
         """Rename columns, allow or forbid nulls in them, or change their types.
 
         Parameters
@@ -261,7 +237,7 @@ class Dataset(DatasetMaintenance):
         """
         return self._at(alter_columns(self.session.files, self.snapshot, changes))
 
-    def drop_columns(self, columns: Sequence[str]) -> Dataset:
+    def drop_columns(self, columns: Sequence[str]) -> Self:
         """Drop columns, or parts of structs (``point.x``); nothing is written but a version.
 
         Raises
@@ -270,6 +246,3 @@ class Dataset(DatasetMaintenance):
             There is no such column, or none would be left.
         """
         return self._at(drop_columns(self.snapshot, columns))
-
-    def _at(self, snapshot: Snapshot) -> Dataset:
-        return Dataset(self.session, snapshot)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from os import fspath
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.face import Dataset
-from lance_core.dataset.places import find_place
+from lance_core.dataset.places import as_uri, find_place
 from lance_core.errors import DatasetNotFoundError, InvalidRequestError
 from lance_core.operations.append import create_dataset
 from lance_core.operations.write_fragments import FragmentOptions
@@ -61,7 +60,7 @@ def open_dataset(
         The manifest contradicts the format.
     """
     session = Session() if session is None else session
-    root = _as_uri(uri)
+    root = as_uri(uri)
     scheduler = session.scheduler(root, storage_options)
     open_base = session.base_opener(storage_options, check_base)
 
@@ -149,20 +148,10 @@ def write_dataset(
             return dataset.overwrite(data, data_storage_version=data_storage_version, **sizes)
     version = "2.2" if data_storage_version is None else data_storage_version
     snapshot = create_dataset(
-        session.scheduler(_as_uri(uri), storage_options),
+        session.scheduler(as_uri(uri), storage_options),
         data,
         FragmentOptions(max_rows_per_file, max_bytes_per_file, version),
         has_stable_row_ids=stable_row_ids,
         open_base=session.base_opener(storage_options),
     )
     return Dataset(session, snapshot)
-
-
-def _as_uri(uri: str | PathLike[str]) -> str:
-    try:
-        place: str | bytes = fspath(uri)
-    except TypeError:
-        place = b""
-    if isinstance(place, bytes):
-        raise InvalidRequestError(f"uri is {uri!r}; give a path or a URI such as s3://...")
-    return place

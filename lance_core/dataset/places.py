@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from os import fspath
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
+from lance_core.io.open import location_of
 from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.io.store import ObjectStore
     from lance_core.table.base_paths import OpenBase
     from lance_core.table.snapshot import Snapshot
+
+
+def as_uri(uri: str | PathLike[str]) -> str:
+    """Return what a user gives as a place, as text.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is neither text nor a path of text.
+    """
+    try:
+        place: str | bytes = fspath(uri)
+    except TypeError:
+        place = b""
+    if isinstance(place, bytes):
+        raise InvalidRequestError(f"uri is {uri!r}; give a path or a URI such as s3://...")
+    return place
 
 
 def branch_of(snapshot: Snapshot) -> str | None:
@@ -62,7 +83,7 @@ def find_place(
     if branch is None or branch == MAIN_BRANCH:
         return root, version
     read_branch(root.store, branch)
-    return open_base(f"{root.store.uri.rstrip('/')}/{branch_root(branch)}"), version
+    return open_base(f"{location_of(root.store).rstrip('/')}/{branch_root(branch)}"), version
 
 
 def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:
@@ -74,4 +95,4 @@ def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | No
 
 
 def _uri(snapshot: Snapshot) -> str:
-    return snapshot.scheduler.store.uri.rstrip("/")
+    return location_of(snapshot.scheduler.store).rstrip("/")

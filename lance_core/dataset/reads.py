@@ -21,6 +21,7 @@ from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -198,6 +199,10 @@ class DatasetReads:
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
         return analyze_text(self.run(request, deadline))
+
+    def _at(self, snapshot: Snapshot) -> Self:
+        """Return the dataset at another version."""
+        return type(self)(self.session, snapshot)
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

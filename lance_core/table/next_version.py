@@ -119,13 +119,14 @@ def next_version(
         addition.reuse_entry,
     )
     apply_operation(draft, transaction.operation)
-    _stamp(draft.message, version)
+    stamp(draft.message, version)
     names_file = not draft.message.writer_feature_flags & Feature.NO_TRANSACTION_FILES
     draft.message.transaction_file = transaction.file_name if names_file else ""
     return manifest_to_bytes(draft.message, draft.indices, transaction_to_bytes(transaction))
 
 
-def _stamp(message: table_pb2.Manifest, version: int) -> None:
+def stamp(message: table_pb2.Manifest, version: int) -> None:
+    """Say in a manifest which version it is, and when and by whom it was made."""
     message.version = version
     message.timestamp.seconds, message.timestamp.nanos = divmod(time.time_ns(), _SECOND_NS)
     message.writer_version.CopyFrom(

@@ -117,6 +117,12 @@ def write_tag(store: ObjectStore, tag: Tag, *, replace: bool = False) -> None:
     _write(store, _tag_path(tag.name), members, f'tag "{tag.name}"', replace=replace)
 
 
+def delete_tag(store: ObjectStore, name: str) -> None:
+    """Remove a tag, and nothing of its version; errors as `read_tag`."""
+    read_tag(store, name)
+    store.delete(_tag_path(name))
+
+
 def list_branches(store: ObjectStore) -> list[Branch]:
     """Return the branches of the dataset at the root of ``store`` by name; the main one is none."""
     return [read_branch(store, name) for name in _names(store, BRANCHES_FOLDER, _is_branch_name)]
@@ -152,6 +158,12 @@ def write_branch(store: ObjectStore, branch: Branch) -> None:
     }
     path = _branch_path(branch.name)
     _write(store, path, members, f'branch "{branch.name}"', replace=False)
+
+
+def delete_branch(store: ObjectStore, name: str) -> None:
+    """Forget a branch, but leave its files; errors as `read_tag`."""
+    read_branch(store, name)
+    store.delete(_branch_path(name))
 
 
 def branch_root(name: str) -> str:

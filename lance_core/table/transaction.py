@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lance_core.proto import file_pb2, table_pb2, transaction_pb2
 
-_FOLDER = "_transactions"
+TRANSACTIONS_FOLDER = "_transactions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,4 +250,4 @@ class Transaction:
 
 def transaction_path(file_name: str) -> str:
     """Return the path of a transaction's file, relative to the root of the dataset."""
-    return f"{_FOLDER}/{file_name}"
+    return f"{TRANSACTIONS_FOLDER}/{file_name}"
