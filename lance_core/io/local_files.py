@@ -73,6 +73,11 @@ def is_temporary(name: str) -> bool:
     return name.startswith(_TEMPORARY_PREFIX)
 
 
+def temporary_files(folder: Path) -> Iterator[Path]:
+    """Yield the temporary files below a folder, at any depth; links are not followed."""
+    return folder.rglob(f"{_TEMPORARY_PREFIX}*")
+
+
 def replace_file(target: Path, data: bytes) -> None:
     """Write ``target``, old or new content but nothing between, even if the machine stops."""
     with _temporary_beside(target, data) as temporary:

@@ -17,6 +17,7 @@ from lance_core.io.local_files import (
     meta_of,
     os_errors_translated,
     replace_file,
+    temporary_files,
 )
 from lance_core.io.paths import check_folder, check_path
 from lance_core.io.sink import ObjectSink
@@ -97,6 +98,14 @@ class MappedStore:
                 meta for entry in entries for meta in _files_of(_join(folder, entry.name), entry)
             ]
         return names, files
+
+    def list_unfinished(self, prefix: str) -> list[ObjectMeta]:
+        """Return files that are being written below ``prefix``, or that killed writers left."""
+        found = []
+        for file in temporary_files(self._root / check_folder(prefix)):
+            with suppress(ObjectNotFoundError), os_errors_translated(str(file)):
+                found.append(meta_of(str(file.relative_to(self._root)), file.stat()))
+        return found
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file beside the target, sync it and rename it into place."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from lance_core.errors import CorruptFileError
 
@@ -88,6 +88,14 @@ class ObjectStore(Protocol):
         The mapping is checked against the file's size at every call, so that a file that shrank
         raises ``CorruptFileError`` instead of faulting.
         """
+
+
+@runtime_checkable
+class LeavesUnfinished(Protocol):
+    """A store whose writers, when they are killed, leave parts of objects that listings hide."""
+
+    def list_unfinished(self, prefix: str) -> list[ObjectMeta]:
+        """Return such parts below a folder; those of writes under way are among them."""
 
 
 def check_range(path: str, start: int, end: int, *, size: int) -> None:

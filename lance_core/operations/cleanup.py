@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, ObjectNotFoundError
+from lance_core.io.store import LeavesUnfinished
 from lance_core.io.waiting import for_each
 from lance_core.operations.cleanup_plan import (
     FOLDERS,
@@ -17,6 +18,7 @@ from lance_core.operations.cleanup_plan import (
     RemovedFile,
     protected_versions,
     select_files,
+    select_unfinished,
     select_versions,
 )
 from lance_core.operations.cleanup_references import all_referenced
@@ -154,6 +156,7 @@ def _remove(
         since = [manifest for _, manifest in _read_history(scheduler, known)]
         needed |= all_referenced(since, store.uri)
     files = list(select_files(objects, needed, needed_before, options, now))
+    files += select_unfinished(_list_unfinished(store), options, now)
     if not dry_run:
         _delete(store, files)
     return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
@@ -188,6 +191,12 @@ def _check_newest(history: History) -> None:
 
 def _list_files(store: ObjectStore) -> list[ObjectMeta]:
     return [meta for folder in FOLDERS for meta in store.list_tree(folder)]
+
+
+def _list_unfinished(store: ObjectStore) -> list[ObjectMeta]:
+    if not isinstance(store, LeavesUnfinished):
+        return []
+    return [meta for folder in FOLDERS for meta in store.list_unfinished(folder)]
 
 
 def _delete(store: ObjectStore, files: Sequence[RemovedFile]) -> None:

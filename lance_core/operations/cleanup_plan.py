@@ -175,9 +175,17 @@ def select_files(
         key = key_of(meta.path)
         if kind is None or key in needed:
             continue
-        is_old = now - meta.last_modified > _UNVERIFIED_AGE
-        if key in needed_before or is_old or options.delete_unverified:
+        if key in needed_before or _is_left(meta, options, now):
             yield RemovedFile(meta.path, kind, meta.size)
+
+
+def select_unfinished(
+    parts: Sequence[ObjectMeta], options: CleanupOptions, now: datetime
+) -> Iterator[RemovedFile]:
+    """Choose what killed writers left of files; other parameters as `select_files`."""
+    for meta in parts:
+        if _is_left(meta, options, now):
+            yield RemovedFile(meta.path, FileKind.TEMPORARY, meta.size)
 
 
 def protected_versions(
@@ -208,6 +216,11 @@ def protected_versions(
         each.parent_version for each in list_branches(refs) if _plain(each.parent_branch) == own
     }
     return tagged, points
+
+
+def _is_left(meta: ObjectMeta, options: CleanupOptions, now: datetime) -> bool:
+    """Tell whether nobody is about to name a file that no version names."""
+    return options.delete_unverified or now - meta.last_modified > _UNVERIFIED_AGE
 
 
 def _plain(branch: str | None) -> str | None:

@@ -239,6 +239,20 @@ def test_files_of_writers_under_way_are_left_alone(tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path)).to_table().num_rows == 35
 
 
+def test_what_killed_writers_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    history(tmp_path, 2)
+    for name in ("data/.lance-serve-1", "_deletions/x/.lance-serve-2", ".lance-serve-3"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"half a file")
+    assert cleaned(tmp_path).files == ()
+    os.utime(tmp_path / "data" / ".lance-serve-1", (1e9, 1e9))
+    (removed,) = cleaned(tmp_path).files
+    assert (removed.path, removed.kind) == ("data/.lance-serve-1", FileKind.TEMPORARY)
+    (removed,) = cleaned(tmp_path, delete_unverified=True).files
+    assert removed.path == "_deletions/x/.lance-serve-2"
+    assert (tmp_path / ".lance-serve-3").exists()  # in no folder of the dataset
+
+
 class CommittingStore(MappedStore):
     """Somebody brings the oldest version back as soon as the first manifest is gone."""
 
