@@ -147,7 +147,8 @@ def count_tokens(
     offsets: NDArray[np.int64],
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
-) -> None:
+    met: NDArray[np.int32],
+) -> int:
     """Count what strings are made of.
 
     Parameters
@@ -157,9 +158,17 @@ def count_tokens(
     data, offsets
         Address of the bytes, and shape ``(n + 1,)``.
     singles, pairs
-        Shapes ``(512,)`` and ``(512 * 512,)``; receive how often each token, a code or a byte from
-        ``LITERAL`` on, occurs, and behind which other.
+        Shapes ``(512,)`` and ``(512 * 512,)``, zeros; receive how often each token, a code or a
+        byte from ``LITERAL`` on, occurs, and behind which other.
+    met
+        Room for one number per byte; receives the pairs that occur, since they are few.
+
+    Returns
+    -------
+    int
+        How many different pairs occur.
     """
+    num_met = 0
     safe = data + offsets[-1] - (WORD_BYTES - 1)
     for value in range(offsets.shape[0] - 1):
         address = data + offsets[value]
@@ -173,9 +182,14 @@ def count_tokens(
                 token = LITERAL + int(word & _BYTE)
             singles[token] += 1
             if before >= 0:
-                pairs[before * NUM_TOKENS + token] += 1
+                pair = before * NUM_TOKENS + token
+                if pairs[pair] == 0:
+                    met[num_met] = pair
+                    num_met += 1
+                pairs[pair] += 1
             before = token
             address += max(found >> 8, 1)
+    return num_met
 
 
 @kernel
@@ -225,5 +239,5 @@ def _warm() -> None:
     offsets = np.zeros(1, np.int64)
     build_matcher(np.zeros(1, np.uint64), np.ones(1, np.uint8), matcher)
     counts = np.zeros(NUM_TOKENS, np.int32)
-    count_tokens(address_of(matcher), address_of(data), offsets, counts, counts)
+    count_tokens(address_of(matcher), address_of(data), offsets, counts, counts, counts)
     compress(address_of(matcher), address_of(data), offsets, offsets.copy(), data)
