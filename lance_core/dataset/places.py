@@ -6,7 +6,7 @@ from os import fspath
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
-from lance_core.io.open import location_of
+from lance_core.table.dataset_stores import uri_above, uri_below
 from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
 
 if TYPE_CHECKING:
@@ -43,16 +43,15 @@ def branch_of(snapshot: Snapshot) -> str | None:
     message = snapshot.manifest.message
     if not message.HasField("branch") or message.branch == MAIN_BRANCH:
         return None
-    lies_there = _uri(snapshot).endswith(f"/{branch_root(message.branch)}")
-    return message.branch if lies_there else None
+    root = uri_above(snapshot.scheduler.store.uri, branch_root(message.branch))
+    return None if root is None else message.branch
 
 
 def root_of(snapshot: Snapshot) -> RangeScheduler:
     """Return the means to read from the root of the main branch, where tags and branches are."""
     branch = branch_of(snapshot)
-    if branch is None:
-        return snapshot.scheduler
-    return snapshot.open_base(_uri(snapshot).removesuffix(f"/{branch_root(branch)}"))
+    root = None if branch is None else uri_above(snapshot.scheduler.store.uri, branch_root(branch))
+    return snapshot.scheduler if root is None else snapshot.open_base(root)
 
 
 def find_place(
@@ -83,7 +82,7 @@ def find_place(
     if branch is None or branch == MAIN_BRANCH:
         return root, version
     read_branch(root.store, branch)
-    return open_base(f"{location_of(root.store).rstrip('/')}/{branch_root(branch)}"), version
+    return open_base(uri_below(root.store.uri, branch_root(branch))), version
 
 
 def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:
@@ -92,7 +91,3 @@ def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | No
     if branch is not None and branch != (MAIN_BRANCH if found.branch is None else found.branch):
         raise InvalidRequestError(f'tag "{tag}" names a version of another branch than "{branch}"')
     return found.branch, found.version
-
-
-def _uri(snapshot: Snapshot) -> str:
-    return location_of(snapshot.scheduler.store).rstrip("/")

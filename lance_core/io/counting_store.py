@@ -27,6 +27,7 @@ class CountingStore:
 
     def __init__(self, store: ObjectStore, *, coalesce_gap: int | None = None) -> None:
         self.uri = store.uri
+        self.key = store.key
         self.coalesce_gap = store.coalesce_gap if coalesce_gap is None else coalesce_gap
         self._store = store
         self._lock = threading.Lock()

@@ -54,6 +54,7 @@ class MappedStore:
 
     def __init__(self, root: str | Path, *, max_maps: int = _MAX_MAPS) -> None:
         self.uri = os.path.abspath(root)  # noqa: PTH100 - Path.resolve would follow links
+        self.key = self.uri
         self._root = Path(self.uri)
         self._maps = FileMaps(self.uri, max_maps=max_maps)
 

@@ -61,7 +61,7 @@ class MemoryStore:
     coalesce_gap = 0
 
     def __init__(self, *, clock: Callable[[], datetime] = _now) -> None:
-        self.uri = f"memory://{next(_store_numbers)}"
+        self.uri = self.key = f"memory://{next(_store_numbers)}"
         self._clock = clock
         self._e_tags = itertools.count(1)
         self._lock = threading.Lock()

@@ -86,7 +86,8 @@ class ObStore:
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         options = {} if storage_options is None else _lower_case(storage_options)
         self._store = _connect(uri, options)
-        self.uri = _identity(uri, options)
+        self.uri = _place(uri)
+        self.key = _identity(self.uri, options)
         is_local = uri.startswith(_WITHOUT_OPTIONS)
         self.coalesce_gap = _LOCAL_GAP_BYTES if is_local else _REMOTE_GAP_BYTES
 
@@ -192,18 +193,23 @@ def _retries(options: Mapping[str, str]) -> RetryConfig:
     }
 
 
-def _identity(uri: str, options: Mapping[str, str]) -> str:
-    """Return a URI that differs where the bytes may: other endpoint, other rights, other memory.
+def _place(uri: str) -> str:
+    return (
+        f"memory://obstore-{next(_memory_numbers)}"
+        if uri.startswith("memory:")
+        else uri.rstrip("/")
+    )
 
-    Caches are keyed by it, and two users of one bucket name need not see the same objects.
+
+def _identity(place: str, options: Mapping[str, str]) -> str:
+    """Return a name that differs where the bytes may: other endpoint, other rights.
+
+    Two users of one bucket name need not see the same objects.
     """
-    if uri.startswith("memory:"):
-        return f"memory://obstore-{next(_memory_numbers)}"
-    root = uri.rstrip("/")
     if not options:
-        return root
+        return place
     digest = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()
-    return f"{root}#{digest[:8]}"
+    return f"{place}#{digest[:8]}"
 
 
 def _prefix(folder: str) -> str | None:

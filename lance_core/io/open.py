@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from lance_core.io.store import ObjectStore
 
 _FILE_SCHEME = "file://"
-_IDENTITY = re.compile(r"#[0-9a-f]{8}\Z")
 
 
 def open_store(uri: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
@@ -41,18 +39,6 @@ def open_store(uri: str, storage_options: Mapping[str, str] | None = None) -> Ob
     if "://" in uri:
         return ObStore(uri, storage_options)
     return MappedStore(uri)
-
-
-def location_of(store: ObjectStore) -> str:
-    """Return the path or URI that opens a store again, without what tells it apart in caches.
-
-    Examples
-    --------
-    >>> location_of(open_store("/data/a.lance"))
-    '/data/a.lance'
-    """
-    uri = store.uri
-    return _IDENTITY.sub("", uri) if "://" in uri else uri
 
 
 def open_parent(

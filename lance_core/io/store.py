@@ -39,7 +39,11 @@ class ObjectStore(Protocol):
 
     @property
     def uri(self) -> str:
-        """The root, as users write it; identifies the store in cache keys and messages."""
+        """The root, as users write it."""
+
+    @property
+    def key(self) -> str:
+        """Names the store in cache keys: differs from that of others where the bytes may."""
 
     @property
     def coalesce_gap(self) -> int:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, ObjectExistsError
-from lance_core.io.open import location_of
 from lance_core.proto import table_pb2
+from lance_core.table.dataset_stores import uri_below, uri_of_files
 from lance_core.table.manifest_bytes import manifest_to_bytes
 from lance_core.table.naming import (
     DATA_FOLDER,
@@ -85,7 +85,7 @@ def shallow_clone(
     if is_detached(source.version):
         raise InvalidRequestError("no history begins with a detached version; commit it first")
     check_writable(source.manifest.message, source.manifest.path)
-    place = location_of(source.scheduler.store).rstrip("/")
+    place = uri_of_files(source.scheduler.store.uri)
     operation = Clone(
         is_shallow=True,
         ref_name=source_branch,
@@ -138,7 +138,7 @@ def create_branch(
     folder = branch_root(name)
     if name in {each.name for each in list_branches(root)}:
         raise InvalidRequestError(f'there is a branch "{name}" already')
-    target = source.open_base(f"{location_of(root).rstrip('/')}/{folder}")
+    target = source.open_base(uri_below(root.uri, folder))
     made = shallow_clone(source, target, source_branch=source_branch, branch=name)
     lineage = () if source_branch is None else read_branch(root, source_branch).lineage
     meta = find_manifest(source.scheduler.store, source.version).meta

@@ -151,7 +151,7 @@ class BoundSearch:
             scheduler,
             session.cache,
             space,
-            scheduler.store.uri,
+            scheduler.store.key,
             load_frag_reuse(session.cache, snapshot),
         )
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lance_core.cache.byte_cache import ByteCache
-from lance_core.io.open import open_store
 from lance_core.io.scheduler import RangeScheduler
+from lance_core.table.dataset_stores import open_dataset_store
 from lance_core.table.files import TableFiles
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Session:
         self, uri: str, storage_options: Mapping[str, str] | None = None
     ) -> RangeScheduler:
         """Return the means to read below ``uri``."""
-        return self.scheduler_for(open_store(uri, storage_options))
+        return self.scheduler_for(open_dataset_store(uri, storage_options))
 
     def base_opener(
         self,

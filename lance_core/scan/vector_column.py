@@ -175,7 +175,7 @@ class VectorColumn:
             if field_id in data_file.columns:
                 place = self._snapshot.data_place(data_file)
                 return ("vectors", *place.key, data_file.columns[field_id])
-        store = self._snapshot.scheduler.store.uri
+        store = self._snapshot.scheduler.store.key
         return ("vectors", store, fragment.physical_rows, self.dimension)
 
     def _load(self, fragment: Fragment) -> VectorRuns:

@@ -40,7 +40,7 @@ class Place:
     @property
     def key(self) -> tuple[str, str]:
         """Name the file in cache keys."""
-        return self.scheduler.store.uri, self.path
+        return self.scheduler.store.key, self.path
 
     def below(self, name: str) -> Place:
         """Return the place of a file in this folder."""

@@ -68,14 +68,17 @@ class ExternallyVersionedStore:
         The external store.
     base_uri
         The dataset, as the external store names it; the paths in its rows begin with it.
+    uri
+        The dataset, as users name it.
 
     Notes
     -----
     Lance table format, section "External manifest store".
     """
 
-    def __init__(self, store: ObjectStore, rows: ManifestStore, base_uri: str) -> None:
-        self.uri = store.uri
+    def __init__(self, store: ObjectStore, rows: ManifestStore, base_uri: str, *, uri: str) -> None:
+        self.uri = uri
+        self.key = f"{store.key}?{uri}"
         self.coalesce_gap = store.coalesce_gap
         self._store = store
         self._rows = rows

@@ -50,7 +50,7 @@ def load_frag_reuse(cache: ByteCache, snapshot: Snapshot) -> FragmentReuse | Non
         return None
     if snapshot.has_stable_row_ids:
         raise UnsupportedFeatureError(f"{path}: a fragment reuse index beside stable row ids")
-    key = ("fragment reuse", snapshot.scheduler.store.uri, entry.uuid)
+    key = ("fragment reuse", snapshot.scheduler.store.key, entry.uuid)
     return cache.get_or_load(key, lambda: _load(snapshot, entry, path))
 
 

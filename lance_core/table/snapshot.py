@@ -150,7 +150,7 @@ def open_snapshot(
             location.meta.path, f"states version {manifest.version}, its name {location.version}"
         )
     check_supported(manifest)
-    incarnation = _incarnation(scheduler.store.uri, location)
+    incarnation = _incarnation(scheduler.store.key, location)
     return Snapshot(scheduler, incarnation, manifest, open_base)
 
 

@@ -69,7 +69,7 @@ class Setting:
     def __init__(self) -> None:
         self.plain = PlainStore()
         self.rows = Rows()
-        self.store = ExternallyVersionedStore(self.plain, self.rows, BASE)
+        self.store = ExternallyVersionedStore(self.plain, self.rows, BASE, uri=f"s3://{BASE}")
 
     def create(self) -> Snapshot:
         return self.commit(Transaction(0, Overwrite((fragment_message(),), (int_field(0, "id"),))))

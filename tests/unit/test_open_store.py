@@ -73,8 +73,8 @@ def test_remote_stores_close_larger_gaps_than_local_ones() -> None:
 def test_one_bucket_seen_with_other_options_is_another_store() -> None:
     plain, mine, same = ObStore("s3://b/x"), ObStore("s3://b/x", S3), ObStore("s3://b/x/", S3)
     theirs = ObStore("s3://b/x", {**S3, "endpoint": "http://localhost:9000"})
-    assert mine.uri == same.uri
-    assert len({plain.uri, mine.uri, theirs.uri}) == 3
+    assert mine.key == same.key
+    assert len({plain.key, mine.key, theirs.key}) == 3
 
 
 def test_the_identity_of_a_store_does_not_show_its_secrets() -> None:
