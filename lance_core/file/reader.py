@@ -303,9 +303,10 @@ class LanceFileReader:
         """Read all rows into memory; parameters and errors as `scan`."""
         return self.scan(targets).read_all()
 
-    def stored_bytes(self, targets: Sequence[ColumnTarget]) -> StoredBytes:
+    def stored_bytes(self, targets: Sequence[str | ColumnTarget]) -> StoredBytes:
         """Estimate the bytes that rows of several columns take in the file; reads no data."""
-        columns = [self._columns[index] for target in targets for index in target.columns.values()]
+        found = self._targets(targets)
+        columns = [self._columns[index] for target in found for index in target.columns.values()]
         return StoredBytes(self.num_rows, [column.pages for column in columns])
 
     def take_table(
@@ -398,6 +399,8 @@ class LanceFileReader:
         list[FixedWidthPage] | None
             In row order; None if any page has levels, chunks or another encoding than raw rows.
         """
+        if not isinstance(column, int):
+            raise InvalidRequestError(f"a column of a file is a whole number, not {column!r}")
         return self._columns[column].fixed_width_pages()
 
     def _fetch(self, ranges: ByteRanges) -> Sequence[memoryview]:

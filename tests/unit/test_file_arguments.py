@@ -72,6 +72,8 @@ WRONG_READS: dict[str, Callable[..., object]] = {
     "a buffer that is not there": lambda r: r.global_buffer(7),
     "a buffer below zero": lambda r: r.global_buffer(-1),
     "a text for a buffer": lambda r: r.global_buffer("0"),
+    "a text for a column's number": lambda r: r.fixed_width_pages("a"),
+    "a number for columns to estimate": lambda r: r.stored_bytes([0]),
     "a fraction for a buffer": lambda r: r.global_buffer(0.0),
 }
 
@@ -205,6 +207,7 @@ def test_rows_are_read_by_the_names_of_columns(reader: LanceFileReader) -> None:
     assert reader.take_table([2, 0]).equals(TABLE.take([2, 0]))
     assert reader.take_table([1, 1], []).num_rows == 2
     assert reader.read_all(["b"]).equals(TABLE.select(["b"]))
+    assert reader.stored_bytes(["a", "b"])(0, 3) > reader.stored_bytes(["a"])(0, 3)
 
 
 def test_a_reader_says_what_it_reads(reader: LanceFileReader) -> None:
