@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.file.blob_windows import cut_by_blobs
@@ -16,7 +17,6 @@ from lance_core.schema.blobs import described, with_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.file.columns import ColumnTarget
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 _MAX_ROWS = 1 << 16
+_ROWS_PER_RANGE = 16
+"""Rows that follow one another, on average, from which on ranges are read."""
 
 
 class WholeRows:
@@ -73,7 +75,7 @@ class WholeRows:
         starts = range(0, len(row_offsets), step)
         windows = [(start, min(start + step, len(row_offsets))) for start in starts]
         for start, stop in _cut_by_blobs(windows, columns, row_offsets):
-            yield self._batch(rows.take(row_offsets[start:stop]), stop - start)
+            yield self._batch(_read(rows, row_offsets[start:stop]), stop - start)
 
     def _batch(self, arrays: list[pa.Array], num_rows: int) -> pa.RecordBatch:
         if len(arrays) == 0:
@@ -86,6 +88,16 @@ class WholeRows:
             for field, column, array in zip(self._fields, self.schema, arrays, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _read(rows: StoredRows, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
+    """Read rows in ranges where most follow one another, which is cheaper than one by one."""
+    breaks = np.flatnonzero(np.diff(row_offsets) != 1) + 1
+    if len(breaks) * _ROWS_PER_RANGE >= len(row_offsets):
+        return rows.take(row_offsets)
+    firsts = row_offsets[np.append(0, breaks)].tolist()
+    lasts = row_offsets[np.append(breaks, len(row_offsets)) - 1].tolist()
+    return rows.read([(first, last + 1) for first, last in zip(firsts, lasts, strict=True)])
 
 
 def _asking_for_bytes(part: StoredColumns) -> StoredColumns:
