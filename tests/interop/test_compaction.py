@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 import lance_core
 from lance_core.errors import CommitConflictError, InvalidRequestError, UnsupportedFeatureError
-from lance_core.operations.compact import commit_compaction
+from lance_core.operations.compact_commit import commit_compaction
 from lance_core.operations.compact_group import execute_group
 from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
@@ -23,6 +23,7 @@ from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from tests.committed import append, delete, opened
 from tests.compacted import compacted
 from tests.opened_table import open_table
+from tests.verified import verified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -273,6 +274,47 @@ def test_rows_deleted_meanwhile_are_not_revived(tmp_path: Path) -> None:
     assert not any((tmp_path / "data" / path).exists() for path in named)
     compacted(tmp_path)
     assert ids_of(tmp_path) == [i for i in range(60) if i != 25]
+
+
+def test_groups_that_nobody_changed_are_committed_all_the_same(tmp_path: Path) -> None:
+    written(tmp_path, rows(range(80)), 10)
+    table = open_table(tmp_path)
+    tasks = plan_compaction(table.files, table.snapshot, CompactionOptions(20))
+    results = [execute_group(table.files, table.snapshot, task) for task in tasks]
+    delete(opened(tmp_path), {2: [5], 7: range(10)})
+    lance.dataset(str(tmp_path)).create_scalar_index("id", "BTREE")
+    snapshot = commit_compaction(table.snapshot, results, IndexTreatment.DROP_COVERAGE)
+    assert [fragment.physical_rows for fragment in snapshot.fragments] == [10, 10, 10, 20, 20]
+    assert ids_of(tmp_path) == [
+        *range(20, 25),
+        *range(26, 40),
+        *range(60, 70),
+        *range(20),
+        *range(40, 60),
+    ]
+    assert verified(tmp_path) == []
+    found = lance.dataset(str(tmp_path)).to_table(filter="id in (3, 25, 27)")["id"].to_pylist()
+    assert sorted(found) == [3, 27]
+    named = {file.path for each in snapshot.fragments for file in each.data_files}
+    written_anew = {
+        file.path for each in results for new in each.new_fragments for file in new.files
+    }
+    there = {path.name for path in (tmp_path / "data").iterdir()}
+    assert len(written_anew & there) == 2
+    assert written_anew & there <= named
+
+
+def test_a_group_is_written_anew_when_columns_changed(tmp_path: Path) -> None:
+    written(tmp_path, rows(range(40)), 10)
+    table = open_table(tmp_path)
+    tasks = plan_compaction(table.files, table.snapshot, CompactionOptions(20))
+    results = [execute_group(table.files, table.snapshot, task) for task in tasks]
+    lance.dataset(str(tmp_path)).delete("id = 3")
+    lance.dataset(str(tmp_path)).drop_columns(["vec"])
+    with pytest.raises(CommitConflictError):
+        commit_compaction(table.snapshot, results, IndexTreatment.REMAP)
+    compacted(tmp_path)
+    assert lance.dataset(str(tmp_path)).to_table().num_columns == 1
 
 
 def test_rows_appended_meanwhile_stay(tmp_path: Path) -> None:
