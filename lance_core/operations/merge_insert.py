@@ -38,6 +38,8 @@ WhenNotMatchedBySource = Literal["keep", "delete"]
 
 _ADDRESS = PseudoColumn.ROW_ADDRESS.value
 _BATCH_ROWS = 8192
+_COMPARED_ROWS = 1 << 17
+"""Rows that are looked up at once: every look-up hashes all keys given first."""
 _FILTER_BITS = 256
 _NO_ADDRESS, _NO_NUMBER = np.empty(0, np.uint64), np.empty(0, np.int64)
 
@@ -195,7 +197,8 @@ class _Merge:
         projection = resolve_projection(self._snapshot.schema, [*self._keys, _ADDRESS])
         deletes = self._rules.when_not_matched_by_source == "delete"
         matched, numbers, others = [_NO_ADDRESS], [_NO_NUMBER], [_NO_ADDRESS]
-        for batch in scan_rows(self._files, self._snapshot, projection):
+        rows = scan_rows(self._files, self._snapshot, projection, batch_rows=_COMPARED_ROWS)
+        for batch in rows:
             found = self._known.find([batch[name] for name in self._keys])
             addresses = batch[_ADDRESS].to_numpy()
             matched.append(addresses[found >= 0])

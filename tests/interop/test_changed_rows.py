@@ -144,6 +144,14 @@ def test_an_index_finds_updated_rows(dataset: Dataset) -> None:
     assert reader.to_table(filter="id = 500")["name"].to_pylist() == ["name 7"]
     assert reader.to_table(filter="id = 7").num_rows == 0
     assert reader.to_table(filter="name = 'name 7'")["id"].to_pylist() == [500]
+    changed.update({"name": "other"}, where="id IN (500, 8)")
+    reader = lance.dataset(changed.uri)
+    assert reader.to_table(filter="name IN ('name 7', 'name 8')").num_rows == 0
+    assert sorted(reader.to_table(filter="name = 'other'")["id"].to_pylist()) == [8, 500]
+    reader.optimize.optimize_indices()
+    reader = lance.dataset(changed.uri)
+    assert reader.to_table(filter="name IN ('name 7', 'name 8')").num_rows == 0
+    assert sorted(reader.to_table(filter="name = 'other'")["id"].to_pylist()) == [8, 500]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -117,6 +117,19 @@ def test_an_index_finds_merged_rows_only(tmp_path: Path) -> None:
     assert 3 not in reader.to_table(filter="x = 0")["id"].to_pylist()
 
 
+@pytest.mark.parametrize("defer", [False, True])
+def test_an_indexed_key_is_found_after_a_compaction(tmp_path: Path, defer: bool) -> None:
+    ours = made(tmp_path / "a")
+    theirs_ = lance.dataset(ours.uri)
+    theirs_.create_scalar_index("id", "BTREE")
+    theirs_.delete("id < 3")
+    theirs_.optimize.compact_files(target_rows_per_fragment=100, defer_index_remap=defer)
+    changed = ours.checkout().merge_insert(rows([2, 3, 20], 7), "id")
+    assert sorted(row["id"] for row in theirs(changed) if row["x"] == 7) == [2, 3, 20]
+    assert len(theirs(changed)) == 24
+    assert lance.dataset(ours.uri).to_table(filter="id = 20")["x"].to_pylist() == [7]
+
+
 @pytest.mark.parametrize(
     "keys",
     [

@@ -50,6 +50,7 @@ def ids(dataset: Dataset) -> list[int]:
 def theirs(dataset: Dataset) -> list[int]:
     """Return what pylance sees, after making sure that we see the same."""
     table = lance.dataset(dataset.uri).to_table(with_row_id=True)
+    assert list(dataset.verify()) == []
     assert dataset.scan(with_row_id=True).read_all().equals(table)
     found: list[int] = table["id"].to_pylist()
     return found
