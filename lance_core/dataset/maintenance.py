@@ -33,7 +33,7 @@ class DatasetMaintenance(DatasetReads):
     def compact(
         self,
         *,
-        indices: Literal["defer", "drop_coverage", "remap"] = "remap",
+        indices: Literal["defer", "drop_coverage", "remap"] | None = None,
         target_rows_per_fragment: int | None = None,
         deletions_threshold: float | None = None,
         max_bytes_per_file: int | None = None,
@@ -47,8 +47,8 @@ class DatasetMaintenance(DatasetReads):
         indices
             What becomes of indices on rows that move. ``defer`` leaves them as they are and
             records where rows are now, in the Fragment Reuse Index; ``drop_coverage`` lets
-            searches scan the new fragments until these are indexed again; ``remap`` is for rows
-            that no index covers.
+            searches scan the new fragments until these are indexed again; ``remap``, the usual, is
+            for rows that no index covers.
         target_rows_per_fragment
             Fragments of fewer rows are joined with neighbours.
         deletions_threshold
@@ -71,13 +71,15 @@ class DatasetMaintenance(DatasetReads):
         CommitConflictError
             Others changed the same rows again and again.
         """
-        usual = CompactionOptions.of_config(self.snapshot.manifest.config)
+        config = self.snapshot.manifest.config
+        usual = CompactionOptions.of_config(config)
         options = CompactionOptions(
             _given(target_rows_per_fragment, usual.target_rows_per_fragment),
             _given(deletions_threshold, usual.deletions_threshold),
             _given(max_bytes_per_file, usual.max_bytes_per_file),
         )
-        return self._of(compact(self.session.files, self.snapshot, options, _treatment(indices)))
+        treatment = IndexTreatment.of_config(config) if indices is None else _treatment(indices)
+        return self._of(compact(self.session.files, self.snapshot, options, treatment))
 
     def trim_reuse_index(self) -> Self:
         """Remove deferred compactions that every index has followed from the Fragment Reuse Index.

@@ -11,11 +11,12 @@ from pyroaring import BitMap
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.coverage import effective_coverage
+from lance_core.operations.compact_config import compaction_setting, truth
 from lance_core.table.index_upkeep import stores_row_ids
 from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
@@ -39,6 +40,18 @@ class IndexTreatment(enum.StrEnum):
 
     REMAP = "remap"
     """Their files are written anew, with the new row addresses."""
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, str]) -> IndexTreatment:
+        """Return what a dataset's configuration asks for; ``REMAP`` where it says nothing.
+
+        Raises
+        ------
+        InvalidRequestError
+            The value cannot be understood.
+        """
+        defers = compaction_setting(config, "defer_index_remap", truth)
+        return cls.DEFER if defers is True else cls.REMAP
 
 
 def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment) -> None:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.coverage import effective_coverage
+from lance_core.operations.compact_config import compaction_setting, truth
 from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lance_core.ids import FragmentId
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
-T = TypeVar("T")
-
 _TARGET_ROWS = 1 << 20
 _DELETIONS_THRESHOLD = 0.1
 _MAX_BYTES_PER_FILE = 90 << 30
-_CONFIG_PREFIX = "lance.compaction."
 _LARGEST_FRAGMENT = 1 << 32
 
 
@@ -76,10 +74,10 @@ class CompactionOptions:
         InvalidRequestError
             A value cannot be understood; names the key.
         """
-        materializes = _setting(config, "materialize_deletions", _truth)
-        threshold = _setting(config, "materialize_deletions_threshold", float)
-        rows = _setting(config, "target_rows_per_fragment", int)
-        num_bytes = _setting(config, "max_bytes_per_file", int)
+        materializes = compaction_setting(config, "materialize_deletions", truth)
+        threshold = compaction_setting(config, "materialize_deletions_threshold", float)
+        rows = compaction_setting(config, "target_rows_per_fragment", int)
+        num_bytes = compaction_setting(config, "max_bytes_per_file", int)
         threshold = _DELETIONS_THRESHOLD if threshold is None else min(max(threshold, 0.0), 1.0)
         return cls(
             _TARGET_ROWS if rows is None else rows,
@@ -195,19 +193,3 @@ def _cut(run: list[_Candidate], target_rows: int) -> Iterator[list[_Candidate]]:
         num_rows += candidate.num_live_rows
         left -= candidate.num_live_rows
     yield group
-
-
-def _truth(text: str) -> bool:
-    if text not in {"true", "false"}:
-        raise ValueError(text)
-    return text == "true"
-
-
-def _setting(config: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
-    text = config.get(_CONFIG_PREFIX + name)
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except ValueError:
-        raise InvalidRequestError(f"{_CONFIG_PREFIX}{name} is {text!r} in the config") from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
@@ -55,12 +56,13 @@ def test_the_configuration_is_what_holds_unless_something_is_asked_for(root: Pat
         {
             "lance.compaction.target_rows_per_fragment": "30",
             "lance.compaction.materialize_deletions": "false",
+            "lance.compaction.defer_index_remap": "true",
         }
     )
     dataset = lance_core.open_dataset(root)
-    sizes = [f.physical_rows for f in dataset.compact(indices="defer").snapshot.fragments]
+    sizes = [f.physical_rows for f in dataset.compact().snapshot.fragments]
     assert sizes == [30, 29]
-    whole = dataset.checkout().compact(indices="defer", target_rows_per_fragment=100)
+    whole = dataset.checkout().compact(indices="drop_coverage", target_rows_per_fragment=100)
     assert [fragment.physical_rows for fragment in whole.snapshot.fragments] == [59]
 
 
@@ -76,6 +78,26 @@ def test_a_branch_is_maintained_where_it_lies(root: Path) -> None:
     assert lance_core.open_dataset(root).cleanup(older_than=NOW).versions == (1, 2)
     again = lance.dataset(str(root)).checkout_version(("side", None))
     assert again.to_table().num_rows == 69
+
+
+@pytest.mark.parametrize("release", ["0.20.0", "1.0.4", "10.0.0"])
+@pytest.mark.parametrize("name", ["plain", "evolve", "ivf_pq_l2"])
+@pytest.mark.parametrize("indices", ["defer", "drop_coverage"])
+def test_old_datasets_are_maintained(
+    old_dataset: Any, tmp_path: Path, release: str, name: str, indices: str
+) -> None:
+    root = tmp_path / "t.lance"
+    shutil.copytree(old_dataset(release, name), root)
+    before = sorted(map(repr, lance.dataset(str(root)).to_table().to_pylist()))
+    dataset = lance_core.open_dataset(root)
+    compacted = dataset.compact(indices=indices, deletions_threshold=0.0)
+    assert compacted.version > dataset.version
+    compacted.cleanup(older_than=NOW)
+    assert list(compacted.verify()) == []
+    after = lance.dataset(str(root))
+    assert sorted(map(repr, after.to_table().to_pylist())) == before
+    after.optimize.compact_files(defer_index_remap=indices == "defer")
+    assert lance.dataset(str(root)).count_rows() == len(before)
 
 
 def test_an_unknown_treatment_is_refused(root: Path) -> None:
