@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import InvalidRequestError
+from lance_core.operations.append import file_version_of
 from lance_core.operations.compact_rows import live_batches
 from lance_core.operations.data_files import discard
 from lance_core.operations.write_fragments import FragmentOptions, write_fragments
@@ -87,13 +88,13 @@ def execute_group(files: TableFiles, snapshot: Snapshot, task: CompactionTask) -
     options = FragmentOptions(
         task.options.target_rows_per_fragment,
         task.options.max_bytes_per_file,
-        snapshot.manifest.message.data_format.version,
+        file_version_of(snapshot),
     )
-    store = snapshot.scheduler.store
+    lineage = _lineage(files, snapshot, fragments) if snapshot.has_stable_row_ids else None
     batches = live_batches(files, snapshot, fragments)
-    new = write_fragments(store, snapshot.schema, batches, options)
-    if snapshot.has_stable_row_ids:
-        _add_lineage(files, snapshot, fragments, new)
+    new = write_fragments(snapshot.scheduler.store, snapshot.schema, batches, options)
+    if lineage is not None:
+        lineage.give(new)
     messages = {each.id: each for each in snapshot.manifest.message.fragments}
     return RewriteResult(
         snapshot.version,
@@ -109,24 +110,32 @@ def discard_results(store: ObjectStore, results: Iterable[RewriteResult]) -> Non
         discard(store, (file.path for each in result.new_fragments for file in each.files))
 
 
-def _add_lineage(
-    files: TableFiles,
-    snapshot: Snapshot,
-    old: Sequence[Fragment],
-    new: Sequence[table_pb2.DataFragment],
-) -> None:
-    """Give rows the ids and versions that they had."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lineage:
+    """Ids and versions of all live rows of a group, shape ``(n,)`` each."""
+
+    row_ids: NDArray[np.uint64]
+    created_at: NDArray[np.uint64]
+    updated_at: NDArray[np.uint64]
+
+    def give(self, new: Sequence[table_pb2.DataFragment]) -> None:
+        """Record them in the fragments that hold the rows now."""
+        start = 0
+        for fragment in new:
+            rows = slice(start, start + fragment.physical_rows)
+            fragment.inline_row_ids = encode_row_ids(self.row_ids[rows])
+            fragment.inline_created_at_versions = encode_row_versions(self.created_at[rows])
+            fragment.inline_last_updated_at_versions = encode_row_versions(self.updated_at[rows])
+            start = rows.stop
+
+
+def _lineage(files: TableFiles, snapshot: Snapshot, old: Sequence[Fragment]) -> _Lineage:
     live = [_live_offsets(files, snapshot, fragment) for fragment in old]
-    ids = [row_ids_of(files, snapshot, fragment) for fragment in old]
-    created = [created_at_versions(files, snapshot, fragment) for fragment in old]
-    updated = [last_updated_at_versions(files, snapshot, fragment) for fragment in old]
-    ends = np.cumsum([fragment.physical_rows for fragment in new])[:-1]
-    for fragment, row_ids in zip(new, np.split(_values(ids, live), ends), strict=True):
-        fragment.inline_row_ids = encode_row_ids(row_ids)
-    for fragment, versions in zip(new, np.split(_values(created, live), ends), strict=True):
-        fragment.inline_created_at_versions = encode_row_versions(versions)
-    for fragment, versions in zip(new, np.split(_values(updated, live), ends), strict=True):
-        fragment.inline_last_updated_at_versions = encode_row_versions(versions)
+    return _Lineage(
+        _values([row_ids_of(files, snapshot, each) for each in old], live),
+        _values([created_at_versions(files, snapshot, each) for each in old], live),
+        _values([last_updated_at_versions(files, snapshot, each) for each in old], live),
+    )
 
 
 def _live_offsets(files: TableFiles, snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:

@@ -19,8 +19,11 @@ from lance_core.operations.compact_group import execute_group
 from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
 from lance_core.operations.compact_trim import trim_reuse_index
+from lance_core.proto import table_pb2
+from lance_core.table.deletion_writer import write_deletion_file
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
-from tests.committed import append, delete, opened
+from lance_core.table.transaction import Delete
+from tests.committed import append, apply, delete, opened
 from tests.compacted import compacted
 from tests.opened_table import open_table
 from tests.verified import verified
@@ -419,8 +422,31 @@ def test_a_history_that_no_index_needs_is_trimmed(tmp_path: Path) -> None:
     check_indices(tmp_path, range(400))
 
 
-def test_a_group_without_a_live_row_vanishes(tmp_path: Path) -> None:
-    table = pa.table({"id": pa.array([], pa.int64())})
-    lance.write_dataset(table, str(tmp_path))
+def test_an_empty_dataset_is_left_alone(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path))
     assert compacted(tmp_path).version == 1
-    assert BitMap(opened(tmp_path).fragments_by_id) == BitMap()
+
+
+@pytest.mark.parametrize(
+    ("treatment", "stable_row_ids"),
+    [("defer", False), ("drop_coverage", False), ("drop_coverage", True)],
+)
+def test_fragments_without_a_live_row_vanish(
+    tmp_path: Path, treatment: str, stable_row_ids: bool
+) -> None:
+    """No writer leaves such fragments, but merging the deletions of two may."""
+    dataset = written(tmp_path, rows(range(40)), 20, enable_stable_row_ids=stable_row_ids)
+    dataset.create_scalar_index("id", "BTREE")
+    snapshot = opened(tmp_path)
+    message = table_pb2.DataFragment()
+    message.CopyFrom(snapshot.manifest.message.fragments[0])
+    store, version = snapshot.scheduler.store, snapshot.version
+    message.deletion_file.CopyFrom(write_deletion_file(store, 0, version, BitMap(range(20))))
+    apply(snapshot, Delete((message,), ()))
+    snapshot = compacted(tmp_path, treatment, target_rows=20)
+    assert [fragment.id for fragment in snapshot.fragments] == [1]
+    assert ids_of(tmp_path) == list(range(20, 40))
+    for key in (5, 25):
+        found = lance.dataset(str(tmp_path)).to_table(filter=f"id = {key}")["id"].to_pylist()
+        assert found == ([key] if key >= 20 else [])
+    assert verified(tmp_path) == []
