@@ -53,7 +53,7 @@ class CleanupOptions:
     Raises
     ------
     InvalidRequestError
-        No version would be retained.
+        No version would be retained, or a limit is of another type.
     """
 
     older_than: timedelta | None = None
@@ -63,10 +63,15 @@ class CleanupOptions:
     error_if_tagged: bool = True
 
     def __post_init__(self) -> None:
-        if self.retain_versions is not None and self.retain_versions < 1:
+        age, retained = self.older_than, self.retain_versions
+        if age is not None and not isinstance(age, timedelta):
+            raise InvalidRequestError(f"older_than is {age!r}; give a datetime.timedelta")
+        if retained is not None and not _is_count(retained):
             raise InvalidRequestError(
-                f"retain_versions is {self.retain_versions}; at least the newest one stays, give 1"
+                f"retain_versions is {retained!r}; at least the newest one stays, give 1 or more"
             )
+        if self.versions is not None and not _are_numbers(self.versions):
+            raise InvalidRequestError(f"versions are {self.versions!r}; give a list of numbers")
 
 
 class FileKind(enum.StrEnum):
@@ -143,7 +148,7 @@ def select_versions(
         for location, manifest in newest_first
         if location.version in chosen
         and location.version not in protected
-        and (age is None or _time_of(location, manifest) < now - age)
+        and (age is None or now - _time_of(location, manifest) > age)
     ]
 
 
@@ -216,6 +221,16 @@ def protected_versions(
         each.parent_version for each in list_branches(refs) if _plain(each.parent_branch) == own
     }
     return tagged, points
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 1
+
+
+def _are_numbers(versions: object) -> bool:
+    return isinstance(versions, list | tuple | range) and all(
+        isinstance(each, int) for each in versions
+    )
 
 
 def _is_left(meta: ObjectMeta, options: CleanupOptions, now: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,19 +52,11 @@ class CompactionOptions:
     max_bytes_per_file: int = _MAX_BYTES_PER_FILE
 
     def __post_init__(self) -> None:
-        if not 1 <= self.target_rows_per_fragment <= _LARGEST_FRAGMENT:
-            raise InvalidRequestError(
-                f"target_rows_per_fragment is {self.target_rows_per_fragment};"
-                f" give 1 to {_LARGEST_FRAGMENT}"
-            )
-        if self.deletions_threshold is not None and not 0 <= self.deletions_threshold <= 1:
-            raise InvalidRequestError(
-                f"deletions_threshold is {self.deletions_threshold}; give 0 to 1, or None"
-            )
-        if self.max_bytes_per_file < 1:
-            raise InvalidRequestError(
-                f"max_bytes_per_file is {self.max_bytes_per_file}; give at least 1"
-            )
+        _check_count("target_rows_per_fragment", self.target_rows_per_fragment, _LARGEST_FRAGMENT)
+        _check_count("max_bytes_per_file", self.max_bytes_per_file, sys.maxsize)
+        threshold = self.deletions_threshold
+        if threshold is not None and not _is_share(threshold):
+            raise InvalidRequestError(f"deletions_threshold is {threshold!r}; give 0 to 1, or None")
 
     @classmethod
     def of_config(cls, config: Mapping[str, str]) -> CompactionOptions:
@@ -193,3 +186,12 @@ def _cut(run: list[_Candidate], target_rows: int) -> Iterator[list[_Candidate]]:
         num_rows += candidate.num_live_rows
         left -= candidate.num_live_rows
     yield group
+
+
+def _check_count(name: str, value: object, largest: int) -> None:
+    if not isinstance(value, int) or not 1 <= value <= largest:
+        raise InvalidRequestError(f"{name} is {value!r}; give a number from 1 to {largest}")
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1

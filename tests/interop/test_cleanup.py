@@ -155,8 +155,16 @@ def test_limits_given_together_have_to_agree(tmp_path: Path) -> None:
     assert versions(tmp_path) == [4, 5]
     with pytest.raises(InvalidRequestError, match="version 2"):
         cleaned(tmp_path, versions=[2])
-    with pytest.raises(InvalidRequestError, match="retain_versions"):
-        cleaned(tmp_path, retain_versions=0)
+    assert cleaned(tmp_path, older_than=timedelta.max).versions == ()
+    for wrong in (
+        {"retain_versions": 0},
+        {"retain_versions": "two"},
+        {"older_than": 14},
+        {"versions": "1"},
+        {"versions": 1},
+    ):
+        with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
+            cleaned(tmp_path, **wrong)
 
 
 def test_the_newest_version_and_the_one_opened_stay(tmp_path: Path) -> None:

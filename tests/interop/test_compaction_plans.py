@@ -114,7 +114,10 @@ def test_options_that_make_no_sense_are_refused() -> None:
         {"target_rows_per_fragment": 2**32 + 1},
         {"deletions_threshold": -0.1},
         {"deletions_threshold": float("nan")},
+        {"deletions_threshold": "half"},
         {"max_bytes_per_file": 0},
+        {"max_bytes_per_file": "1 GB"},
+        {"target_rows_per_fragment": 1e6},
     ):
         with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
             CompactionOptions(**wrong)
