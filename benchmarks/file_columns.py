@@ -24,11 +24,13 @@ DIMENSION = 128
 
 @dataclass(frozen=True, slots=True)
 class FileCase:
-    """One column of ``num_rows`` rows; ``scan_bar`` is for our time divided by the peer's."""
+    """Columns of one kind and ``num_rows`` rows; bars are for our time divided by the peer's."""
 
     name: str
     num_rows: int
-    scan_bar: float
+    scan_bar: float | None
+    write_bar: float | None = 2.0
+    num_columns: int = 1
 
     def batches(self, num_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, drawn anew from the seed; more or fewer than ``num_rows`` on request."""
@@ -37,7 +39,8 @@ class FileCase:
         total = self.num_rows if num_rows is None else num_rows
         for start in range(0, total, BATCH_ROWS):
             rows = min(BATCH_ROWS, total - start)
-            yield pa.record_batch({self.name: make(rows, start, generator)})
+            names = [self.name, *(f"{self.name} {n}" for n in range(1, self.num_columns))]
+            yield pa.record_batch({name: make(rows, start, generator) for name in names})
 
 
 def _numbers(rows: int, start: int, generator: np.random.Generator) -> pa.Array:

@@ -33,9 +33,10 @@ CASES = (
     FileCase("prose", 1_000_000, scan_bar=2.0),
     FileCase("labels", 2_000_000, scan_bar=2.0),
     FileCase("list of structs", 1_000_000, scan_bar=2.5),
+    FileCase("nullable double", 1_000, scan_bar=None, write_bar=None, num_columns=5_000),
 )
-WRITE_BAR = 2.0
-TAKE_BAR = 1.0
+TAKE_BARS = {"vectors": 1.0, "prose": None, "list of structs": None}
+"""Cases that single rows are taken from."""
 TAKE_ROWS = 1_000
 TAKES_PER_BLOCK = 20
 SCANS_PER_BLOCK = 2
@@ -68,6 +69,8 @@ def _measure_case(
 ) -> list[Row]:
     paths = {side: folder / f"{side}.lance" for side in FILE_ENGINES}
     label = f"file of {case.num_rows:,} x {case.name}"
+    if case.num_columns > 1:
+        label += f" x {case.num_columns:,} columns"
     parts = range(num_blocks)
     writes = interleave(
         lambda _: ours.write(paths["ours"], case, WRITES_PER_BLOCK),
@@ -82,12 +85,13 @@ def _measure_case(
     )
     rows = [
         *_rows(label, "scan", scans, case.scan_bar),
-        *_rows(label, "write", writes, WRITE_BAR),
+        *_rows(label, "write", writes, case.write_bar),
     ]
     sizes = [float(paths[side].stat().st_size) / 1e6 for side in ("ours", "pylance")]
     rows.append(Row(label, "size, MB", sizes[0], sizes[1], sizes[0] / sizes[1], 1.15))
-    if case.name == "vectors":
-        rows += _rows(label, f"take {TAKE_ROWS:,}", _takes(path, case, ours, peer, parts), TAKE_BAR)
+    if case.name in TAKE_BARS and case.num_columns == 1:
+        takes = _takes(path, case, ours, peer, parts)
+        rows += _rows(label, f"take {TAKE_ROWS:,}", takes, TAKE_BARS[case.name])
     return rows
 
 
@@ -108,7 +112,7 @@ def _takes(
 
 
 def _rows(
-    label: str, figure: str, blocks: tuple[list[Block], list[Block]], bar: float
+    label: str, figure: str, blocks: tuple[list[Block], list[Block]], bar: float | None
 ) -> list[Row]:
     a, b, ratios = summarise(blocks[0]), summarise(blocks[1]), compare(*blocks)
     return [
