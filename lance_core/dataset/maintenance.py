@@ -13,6 +13,7 @@ from lance_core.operations.compact import compact
 from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions
 from lance_core.operations.compact_trim import trim_reuse_index
+from lance_core.operations.progress import no_progress
 from lance_core.operations.verify import verify
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from lance_core.operations.cleanup import CleanupReport
+    from lance_core.operations.progress import Progress
     from lance_core.operations.verify_finding import Finding
     from lance_core.table.snapshot import Snapshot
 
@@ -37,6 +39,7 @@ class DatasetMaintenance(DatasetReads):
         target_rows_per_fragment: int | None = None,
         deletions_threshold: float | None = None,
         max_bytes_per_file: int | None = None,
+        progress: Progress = no_progress,
     ) -> Self:
         """Write fragments that are small, or full of deleted rows, anew as few whole ones.
 
@@ -55,6 +58,8 @@ class DatasetMaintenance(DatasetReads):
             Fragments of which a larger share is deleted are written anew.
         max_bytes_per_file
             Bytes of rows, before encoding, that a fragment holds at most.
+        progress
+            Called with how many groups of fragments are written, and of how many.
 
         Returns
         -------
@@ -79,7 +84,8 @@ class DatasetMaintenance(DatasetReads):
             _given(max_bytes_per_file, usual.max_bytes_per_file),
         )
         treatment = IndexTreatment.of_config(config) if indices is None else _treatment(indices)
-        return self._of(compact(self.session.files, self.snapshot, options, treatment))
+        files = self.session.files
+        return self._of(compact(files, self.snapshot, options, treatment, progress=progress))
 
     def trim_reuse_index(self) -> Self:
         """Remove deferred compactions that every index has followed from the Fragment Reuse Index.
@@ -132,14 +138,16 @@ class DatasetMaintenance(DatasetReads):
         refs = root_of(self.snapshot).store
         return clean_up(self.snapshot, refs, branch_of(self.snapshot), options, dry_run=dry_run)
 
-    def verify(self) -> Iterator[Finding]:
+    def verify(self, *, progress: Progress = no_progress) -> Iterator[Finding]:
         """Read all files of all versions, and yield what contradicts the format; best is nothing.
 
-        Raises ``StoreError`` where the store fails.
+        ``progress`` is called with how many versions are done, and of how many. Raises
+        ``StoreError`` where the store fails.
         """
         snapshot = self.snapshot
         refs = root_of(snapshot).store
-        return verify(self.session.files, snapshot.scheduler, refs, snapshot.open_base)
+        files, open_base = self.session.files, snapshot.open_base
+        return verify(files, snapshot.scheduler, refs, open_base, progress=progress)
 
     def _of(self, snapshot: Snapshot) -> Self:
         return type(self)(self.session, snapshot)

@@ -11,10 +11,12 @@ from lance_core.operations.compact_commit import commit_standing
 from lance_core.operations.compact_group import discard_results, execute_group
 from lance_core.operations.compact_indices import IndexTreatment, check_treatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
+from lance_core.operations.progress import no_progress
 from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from lance_core.operations.compact_group import RewriteResult
+    from lance_core.operations.progress import Progress
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
@@ -26,6 +28,8 @@ def compact(
     snapshot: Snapshot,
     options: CompactionOptions | None = None,
     treatment: IndexTreatment = IndexTreatment.REMAP,
+    *,
+    progress: Progress = no_progress,
 ) -> Snapshot:
     """Compact a dataset: plan, write, commit.
 
@@ -41,6 +45,8 @@ def compact(
         What is wanted; None = what the configuration of the dataset says.
     treatment
         What becomes of indices.
+    progress
+        Called with how many groups are written, and of how many.
 
     Returns
     -------
@@ -55,7 +61,7 @@ def compact(
         Others changed the same rows again and again. No file is left then.
     """
     for number in range(1, _MAX_ROUNDS + 1):
-        results = _written(files, snapshot, options, treatment)
+        results = _written(files, snapshot, options, treatment, progress)
         if len(results) == 0:
             return snapshot
         try:
@@ -76,6 +82,7 @@ def _written(
     snapshot: Snapshot,
     options: CompactionOptions | None,
     treatment: IndexTreatment,
+    progress: Progress,
 ) -> list[RewriteResult]:
     """Plan, and write all groups; none where nothing is to be gained."""
     if options is None:
@@ -85,7 +92,9 @@ def _written(
     check_treatment(snapshot, moved, treatment)
     results: list[RewriteResult] = []
     try:
-        results.extend(execute_group(files, snapshot, task) for task in tasks)
+        for task in tasks:
+            progress(len(results), len(tasks))
+            results.append(execute_group(files, snapshot, task))
     except LanceError:
         discard_results(
             snapshot.scheduler.store, results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import ObjectNotFoundError
+from lance_core.operations.progress import no_progress
 from lance_core.operations.verify_finding import Findings
 from lance_core.operations.verify_fragment import FragmentChecker
 from lance_core.operations.verify_indices import IndexChecker
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.io.store import ObjectStore
+    from lance_core.operations.progress import Progress
     from lance_core.operations.verify_finding import Finding
     from lance_core.table.base_paths import OpenBase
     from lance_core.table.files import TableFiles
@@ -29,7 +31,12 @@ if TYPE_CHECKING:
 
 
 def verify(
-    files: TableFiles, scheduler: RangeScheduler, refs: ObjectStore, open_base: OpenBase
+    files: TableFiles,
+    scheduler: RangeScheduler,
+    refs: ObjectStore,
+    open_base: OpenBase,
+    *,
+    progress: Progress = no_progress,
 ) -> Iterator[Finding]:
     """Read all files of a dataset, and check all that the format demands of them.
 
@@ -46,6 +53,8 @@ def verify(
         Root of the main branch, where tags and branches are recorded.
     open_base
         Gives the means to read files below base paths.
+    progress
+        Called with how many versions are done, and of how many.
 
     Yields
     ------
@@ -64,7 +73,9 @@ def verify(
     """
     findings = Findings()
     fragments, indices = FragmentChecker(files, findings), IndexChecker(findings)
-    for location in reversed(list_manifests(scheduler.store)):
+    locations = list_manifests(scheduler.store)
+    for done, location in enumerate(reversed(locations)):
+        progress(done, len(locations))
         with findings.of(location.meta.path):
             snapshot = open_snapshot(scheduler, location.version, open_base)
             check_manifest(snapshot.manifest, findings)

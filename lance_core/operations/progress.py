@@ -1,0 +1,16 @@
+"""How long work tells how far it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Called from the thread that works, now and then; the numbers never fall in one run."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Hear that ``done`` of ``total`` parts are done."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Stand in where nobody watches."""

@@ -1,0 +1,33 @@
+"""``lance-serve delete``: delete rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from service.cli.places import (
+    BranchOption,
+    DatasetArgument,
+    StorageOptions,
+    open_for_command,
+    rows_text,
+    told_errors,
+)
+
+
+def delete(
+    dataset: DatasetArgument,
+    where: Annotated[
+        str, typer.Argument(help="Which rows, such as `id IN (1, 2) AND name IS NOT NULL`.")
+    ],
+    branch: BranchOption = None,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Delete the rows for which a predicate is true; old versions keep them until cleanup."""
+    with told_errors():
+        before = open_for_command(dataset, storage_option, branch)
+        after = before.delete(where)
+        deleted = before.count_rows() - after.count_rows()
+        Console().print(f"version {after.version}: deleted {rows_text(deleted)}")

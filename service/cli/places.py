@@ -1,0 +1,144 @@
+"""What the commands on datasets share: options, errors, numbers as people read them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from lance_core.dataset import Dataset, open_dataset
+from lance_core.errors import LanceError
+from lance_core.table.dataset_stores import open_dataset_store
+from lance_core.table.naming import VERSIONS_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FEW_BYTES = 10_000
+
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Folder or URI of the dataset: `a.lance`, `s3://bucket/a.lance`.", metavar="DATASET"
+    ),
+]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="Configuration of the object store, such as `aws_region=eu-west-1`; may be repeated.",
+    ),
+]
+BranchOption = Annotated[
+    str | None, typer.Option("--branch", help="Branch to work on; the main one if left out.")
+]
+
+
+def parse_options(given: list[str] | None) -> dict[str, str] | None:
+    """Return storage options as a mapping, None where there are none."""
+    if not given:
+        return None
+    pairs = [each.partition("=") for each in given]
+    for key, equals, _ in pairs:
+        if key == "" or equals == "":
+            raise typer.BadParameter("give storage options as KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def open_for_command(
+    dataset: str,
+    storage_options: list[str] | None,
+    branch: str | None = None,
+    version: str | None = None,
+) -> Dataset:
+    """Open a dataset; ``version`` is a number or a tag."""
+    wanted = int(version) if version is not None and version.isdecimal() else version
+    options = parse_options(storage_options)
+    return open_dataset(dataset, wanted, branch=branch, storage_options=options)
+
+
+def is_dataset(uri: str, storage_options: list[str] | None) -> bool:
+    """Tell whether there are versions of a dataset at a place."""
+    folders, _ = open_dataset_store(uri, parse_options(storage_options)).list_folder("")
+    return VERSIONS_FOLDER in folders
+
+
+@contextmanager
+def told_errors() -> Iterator[None]:
+    """Print what went wrong and end with status 1."""
+    try:
+        yield
+    except (LanceError, OSError) as error:
+        Console(stderr=True).print(
+            f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def progress_bar(text: str, total: int | None) -> Iterator[ProgressBar]:
+    """Show a bar on standard error while the block runs; a spinner where the end is unknown."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield ProgressBar(progress, text, total)
+
+
+class ProgressBar:
+    """One bar."""
+
+    def __init__(self, progress: Progress, text: str, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(text, total=total)
+
+    def advance(self, count: int = 1) -> None:
+        """Move on by some."""
+        self._progress.advance(self._task, count)
+
+    def move_to(self, done: int, total: int) -> None:
+        """Say how much is done of how much."""
+        self._progress.update(self._task, completed=done, total=total)
+
+
+def bytes_text(count: int) -> str:
+    """Write a number of bytes with about three digits.
+
+    Examples
+    --------
+    >>> bytes_text(512), bytes_text(123_456)
+    ('512 B', '120.6 KiB')
+    """
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < _FEW_BYTES:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def rows_text(count: int) -> str:
+    """Write a number of rows.
+
+    Examples
+    --------
+    >>> rows_text(1), rows_text(12_000)
+    ('1 row', '12,000 rows')
+    """
+    return "1 row" if count == 1 else f"{count:,} rows"
