@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lance_core.operations.compact_indices import IndexTreatment
+from lance_core.operations.compact_indices import IndexTreatment  # noqa: TC001 - typer reads it
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
