@@ -1,4 +1,4 @@
-"""The README's code for files by themselves runs and prints what it says."""
+"""The README's code that writes runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ README = Path(__file__).parents[2] / "README.md"
 PRINTED = [
     "<LanceFileReader example.lance: 3 rows of id, tags; format 2.2>",
     '{"a":[2.5],"b":1}',
+    "3 7",
 ]
 BLOCKS = [
     block
     for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    if "lance_core.file" in block
+    if "write_" in block
 ]
 
 
