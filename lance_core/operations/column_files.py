@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.version import FileVersion
 from lance_core.errors import InvalidRequestError
 from lance_core.operations.append import file_version_of
 from lance_core.operations.data_files import NewDataFile
@@ -64,9 +65,12 @@ def write_columns(
     InvalidRequestError, TypeMismatchError, UnsupportedFeatureError
         As `LanceFileWriter`, or there are fewer or more values than rows. No file is left then.
     """
-    file = NewDataFile(snapshot.scheduler.store, schema, file_version_of(snapshot))
+    version = file_version_of(snapshot)
+    may_be_null = all(field.nullable for field in schema.fields)
+    may_be_null = may_be_null and version is not FileVersion.V2_0  # which has no null structs
+    file = NewDataFile(snapshot.scheduler.store, schema, version)
     try:
-        for batch in _with_deleted_rows(fitted(batches, schema), schema, live):
+        for batch in _with_deleted_rows(fitted(batches, schema), live, may_be_null=may_be_null):
             file.writer.write_batch(batch)
         return file.finish()[0]
     except BaseException:
@@ -82,10 +86,9 @@ def with_file(fragment: table_pb2.DataFragment, file: table_pb2.DataFile) -> tab
 
 
 def _with_deleted_rows(
-    batches: Iterable[pa.RecordBatch], schema: LanceSchema, live: LiveOffsets
+    batches: Iterable[pa.RecordBatch], live: LiveOffsets, *, may_be_null: bool
 ) -> Iterator[pa.RecordBatch]:
     offsets, num_rows = live.row_offsets, live.physical_rows
-    may_be_null = all(field.nullable for field in schema.fields)
     rank = start = 0
     for batch in batches:
         own = offsets[rank : rank + batch.num_rows]

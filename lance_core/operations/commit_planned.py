@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lance_core.errors import CommitConflictError, LanceError
 from lance_core.operations.data_files import discard
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     Plan = Callable[[Snapshot], Operation]
     """Writes what an operation needs, for the rows of one version, and returns the operation."""
 
-_MAX_PLANS = 10
+_MAX_PLANS = 20
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 1.0
 
 
 def commit_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -67,8 +72,15 @@ def commit_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
             if not error.is_retryable or number == _MAX_PLANS:
                 discard(store, written)
                 raise
+        _pause(number)
         snapshot = open_snapshot(snapshot.scheduler, None, snapshot.open_base)
     raise AssertionError  # the loop ends by its returns only
+
+
+def _pause(number: int) -> None:
+    """Let the others finish: a random time, the longer the more plans have failed."""
+    longest = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
+    time.sleep(np.random.default_rng().uniform(0, longest))
 
 
 def new_files(operation: Operation, snapshot: Snapshot) -> set[str]:

@@ -41,6 +41,7 @@ _BATCH_ROWS = 8192
 _COMPARED_ROWS = 1 << 17
 """Rows that are looked up at once: every look-up hashes all keys given first."""
 _FILTER_BITS = 256
+_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _NO_ADDRESS, _NO_NUMBER = np.empty(0, np.uint64), np.empty(0, np.int64)
 
 
@@ -126,7 +127,7 @@ def merge_insert(
     compared anew, so that two writers never insert one key.
     """
     rows = open_rows(data)
-    source = pa.Table.from_batches(rows, rows.schema)
+    source = _without_views(pa.Table.from_batches(rows, rows.schema))
     keys = (on,) if isinstance(on, str) else tuple(on)
     known = _checked_keys(source, keys)
 
@@ -274,6 +275,16 @@ class _Merge:
         )
         ids = [self._snapshot.schema.field(name).id for name in self._keys]
         return transaction_pb2.KeyExistenceFilter(field_ids=ids, bloom=bloom)
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return texts and binary as they are stored; Arrow takes no rows out of views of them."""
+    for place, field in enumerate(table.schema):
+        plain = _PLAIN.get(field.type)
+        if plain is not None:
+            column = table.column(place).cast(plain)
+            table = table.set_column(place, field.with_type(plain), column)
+    return table
 
 
 def _pieces(rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
