@@ -143,7 +143,7 @@ class _Changes:
         if len(casts) == 0:
             fields = tuple(self._messages.values())
             return Project(fields, preserves_nullability=len(forbids) == 0)
-        return self._cast(casts, preserves_nullability=len(forbids) == 0)
+        return self._cast(casts)
 
     def _rename(self, field_id: FieldId, change: ColumnChange) -> None:
         message = self._messages[field_id]
@@ -171,7 +171,7 @@ class _Changes:
                     f"column {path} has nulls and cannot be declared without; fill them first"
                 )
 
-    def _cast(self, casts: dict[FieldId, ColumnChange], *, preserves_nullability: bool) -> Merge:
+    def _cast(self, casts: dict[FieldId, ColumnChange]) -> Merge:
         schema = self._snapshot.schema
         old = [field for field in schema.fields if field.id in casts]
         if len(old) < len(casts):
@@ -197,7 +197,8 @@ class _Changes:
             tuple(fragments),
             fields,
             dict(self._snapshot.manifest.message.schema_metadata),
-            preserves_nullability,
+            # nobody shall append values of the old type, which would read as nulls
+            preserves_nullability=False,
         )
 
     def _cast_fields(

@@ -11,6 +11,7 @@ from pyroaring import BitMap
 from lance_core.row_set import bitmap_from_bytes
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.transaction import (
+    Append,
     CreateIndex,
     DataReplacement,
     Delete,
@@ -91,6 +92,22 @@ def may_meet_nulls(ours: Side, theirs: Side) -> Verdict:
         side.operation for side in (ours, theirs) if isinstance(side.operation, Merge | Project)
     ]
     return _retry_if(not all(change.preserves_nullability for change in changes))
+
+
+def new_columns_for_old(ours: Side, theirs: Side) -> Verdict:
+    """Judge as `may_meet_nulls`, and retry where a column that was written is another one now.
+
+    The reference commits then, and the values written for the column before its cast are lost.
+    """
+    kept = {field.id for field in _as(Merge, theirs).fields}
+    written = {
+        number
+        for fragment in _as(Append, ours).fragments
+        for file in fragment.files
+        for number in file.fields
+        if number >= 0
+    }
+    return Verdict.RETRY if written - kept else may_meet_nulls(ours, theirs)
 
 
 def same_index_name(ours: Side, theirs: Side) -> Verdict:

@@ -52,7 +52,7 @@ class Kind(enum.Enum):
 
 _TABLE = """
            append delete update columns overwrite index rewrite merge project restore config replace reserve bases
-append     .      .      .      .       X         .     .       null  null    X       .      .       .       .
+append     .      .      .      .       X         .     .       cast  null    X       .      .       .       .
 delete     .      rows   rows   same    X         .     same    R     .       X       .      same    .       .
 update     keys   rows   keyed  same    X         .     same    R     null    X       .      same    .       .
 columns    .      same   same   same    X         .     same    R     null    X       .      same    .       .
@@ -81,6 +81,7 @@ _RULES: Mapping[str, Callable[[Side, Side], Verdict]] = {
     "keyed": rules.same_rows_or_keys,
     "same": rules.same_fragment,
     "null": rules.may_meet_nulls,
+    "cast": rules.new_columns_for_old,
     "name": rules.same_index_name,
     "moved": rules.moved_under_index,
     "field": rules.indexed_field_replaced,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset import open_dataset, write_dataset
+from lance_core.dataset import ColumnChange, open_dataset, write_dataset
 from lance_core.errors import InvalidRequestError, TypeMismatchError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -141,6 +141,63 @@ def test_columns_go_by_their_names_and_missing_ones_are_null(uri: str) -> None:
     assert read["id"].to_pylist() == list(range(8))
     assert read["vec"].to_pylist()[5:] == [[20.0, 21.0, 22.0, 23.0], None, None]
     assert grown.scan().read_all().equals(read)
+
+
+def test_rows_fit_a_table_that_others_changed_meanwhile(uri: str) -> None:
+    old = write_dataset(uri, rows(0, 3))
+    lance.dataset(uri).add_columns(pa.field("later", pa.int32()))
+    change: Any = {"path": "name", "name": "title"}
+    lance.dataset(uri).alter_columns(change)
+    lance.dataset(uri).drop_columns(["vec"])
+    grown = old.append(rows(3, 5))
+    assert (
+        grown.scan(["id", "title"])
+        .read_all()
+        .equals(rows(0, 5).select(["id", "name"]).rename_columns(["id", "title"]))
+    )
+    assert by_pylance(uri).equals(grown.scan().read_all())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"path": "id", "nullable": False},
+        {"path": "id", "data_type": pa.int32()},
+        {"path": "missing", "nullable": False},
+    ],
+)
+@pytest.mark.parametrize("actor", ["us", "them"])
+def test_rows_for_columns_that_others_changed_meanwhile_are_refused(
+    uri: str, change: dict[str, Any], actor: str
+) -> None:
+    table = pa.table({"id": [1], "missing": [1]})
+    old = write_dataset(uri, table)
+    if actor == "us":
+        old.alter_columns(ColumnChange(**change))
+    else:
+        theirs: Any = change
+        lance.dataset(uri).alter_columns(theirs)
+    before = {each.path for each in old.snapshot.scheduler.store.list_tree("data")}
+    with pytest.raises(InvalidRequestError, match=r"was changed while|may not be null any more"):
+        old.append(table.select(["id"]))
+    assert {each.path for each in old.snapshot.scheduler.store.list_tree("data")} == before
+    assert old.checkout().count_rows() == 1
+
+
+def test_two_overwrites_both_happen(uri: str) -> None:
+    old = write_dataset(uri, rows(0, 3))
+    lance.write_dataset(pa.table({"x": [1]}), uri, mode="overwrite")
+    assert old.overwrite(rows(5, 6)).version == 3
+    assert by_pylance(uri).equals(rows(5, 6))
+
+
+def test_pylance_does_not_append_to_a_column_that_we_cast(uri: str) -> None:
+    made = write_dataset(uri, rows(0, 3))
+    old = lance.dataset(uri)
+    made.alter_columns(ColumnChange("id", data_type=pa.int32()))
+    with pytest.raises(OSError, match=r"(?i)conflict"):
+        old.insert(rows(3, 5))
+    assert by_pylance(uri)["id"].to_pylist() == [0, 1, 2]
 
 
 NOT_NULL = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa.int64())])

@@ -74,6 +74,7 @@ def base(base_id: int, path: str, name: str | None = None) -> UpdateBases:
 
 
 APPEND = Append((fragment(0),))
+APPEND_0 = Append((table_pb2.DataFragment(files=[table_pb2.DataFile(fields=[0, -2])]),))
 DELETE_1 = Delete((fragment(1),), ())
 DELETE_2 = Delete((fragment(2),), ())
 REMOVE_1 = Delete((), (1,))
@@ -114,6 +115,10 @@ AFTER: dict[str, tuple[Operation, list[tuple[Operation, Verdict]]]] = {
             (PROJECT, RETRY),
             (PROJECT_NULLABLE, NONE),
         ],
+    ),
+    "append to a column that was cast": (
+        APPEND_0,
+        [(MERGE_NULLABLE, NONE), (Merge((), (field(5),), preserves_nullability=True), RETRY)],
     ),
     "delete": (
         DELETE_1,
