@@ -12,9 +12,9 @@ from lance_core.operations.verify_indices import IndexChecker
 from lance_core.operations.verify_manifest import check_manifest
 from lance_core.operations.verify_refs import check_refs
 from lance_core.table.snapshot import open_snapshot
-from lance_core.table.transaction import UnknownOperation, transaction_path
+from lance_core.table.transaction import transaction_path
 from lance_core.table.transaction_from_proto import transaction_from_bytes
-from lance_core.table.transaction_of_version import transaction_of
+from lance_core.table.transaction_of_version import inline_transaction
 from lance_core.table.versions import list_manifests
 
 if TYPE_CHECKING:
@@ -93,13 +93,18 @@ def _check_transaction(snapshot: Snapshot, location: ManifestLocation, findings:
     if name == "":  # old writers recorded none
         return
     path, store = transaction_path(name), snapshot.scheduler.store
-    inline = transaction_of(snapshot.scheduler, snapshot.manifest, location.meta)
+    inline = inline_transaction(snapshot.scheduler, snapshot.manifest, location.meta)
+    if inline is not None:
+        transaction_from_bytes(inline, location.meta.path)
     try:
         size = store.head(path).size
-    except ObjectNotFoundError:
-        # cleanups take the file; the manifest may hold the transaction besides
-        is_gone = isinstance(inline.operation, UnknownOperation) and inline.uuid == ""
-        findings.expect(not is_gone, path, "named by the manifest but missing")
+    except ObjectNotFoundError:  # cleanups take the file; the manifest may hold the transaction too
+        findings.expect(inline is not None, path, "named by the manifest but missing")
         return
-    filed = transaction_from_bytes(store.get_range(path, 0, size), path)
-    findings.expect(filed == inline, path, f"is another transaction than {location.meta.path} has")
+    filed = store.get_range(path, 0, size)
+    transaction_from_bytes(filed, path)
+    findings.expect(
+        inline is None or filed == inline,
+        path,
+        f"is another transaction than {location.meta.path} has",
+    )

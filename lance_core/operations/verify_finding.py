@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import (
     CorruptFileError,
-    InvalidRequestError,
     LanceError,
-    NotFoundError,
-    ObjectNotFoundError,
+    StoreThrottledError,
+    StoreUnavailableError,
     UnsupportedFeatureError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_FAULTS = (
-    CorruptFileError,
-    UnsupportedFeatureError,
-    ObjectNotFoundError,
-    NotFoundError,
-    InvalidRequestError,
-)
-"""Errors that are about the dataset, not about the store or the work."""
+_PASSING = (StoreThrottledError, StoreUnavailableError)
+"""Faults of the store that say nothing about the dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,7 @@ class Finding:
 
 
 class Findings:
-    """Collects what checks find; faults of the store are none and end the work."""
+    """Collects what checks find; passing faults of the store are none and end the work."""
 
     def __init__(self) -> None:
         self._found: dict[Finding, None] = {}
@@ -67,14 +60,18 @@ class Findings:
         """Turn what ends the block early into a finding, at ``where`` unless the error says it."""
         try:
             yield
-        except _FAULTS as error:
+        except _PASSING:
+            raise
+        except LanceError as error:
             self._note(where, error)
 
     def sound(self, where: str, check: Callable[[], None]) -> bool:
         """Tell whether a check raises nothing; what it raises becomes a finding, as in `of`."""
         try:
             check()
-        except _FAULTS as error:
+        except _PASSING:
+            raise
+        except LanceError as error:
             self._note(where, error)
             return False
         return True

@@ -46,17 +46,29 @@ def transaction_of(scheduler: RangeScheduler, manifest: Manifest, meta: ObjectMe
     -----
     Lance table format, sections "Manifest file container" and "Committing".
     """
+    inline = inline_transaction(scheduler, manifest, meta)
+    if inline is not None:
+        return transaction_from_bytes(inline, meta.path)
+    name = manifest.message.transaction_file
+    return _from_file(scheduler, name) if name else _MISSING
+
+
+def inline_transaction(
+    scheduler: RangeScheduler, manifest: Manifest, meta: ObjectMeta
+) -> memoryview | None:
+    """Read the bytes of the transaction in a manifest, None if there is none; see `transaction_of`.
+
+    Raises ``CorruptFileError`` where the section lies outside the manifest.
+    """
     message = manifest.message
     if message.HasField("transaction_section"):
-        return _from_section(scheduler, meta, message.transaction_section)
+        return _section(scheduler, meta, message.transaction_section)
     if message.HasField("transaction_section_deprecated"):
-        return _from_section(scheduler, meta, message.transaction_section_deprecated)
-    if message.transaction_file:
-        return _from_file(scheduler, message.transaction_file)
-    return _MISSING
+        return _section(scheduler, meta, message.transaction_section_deprecated)
+    return None
 
 
-def _from_section(scheduler: RangeScheduler, meta: ObjectMeta, start: int) -> Transaction:
+def _section(scheduler: RangeScheduler, meta: ObjectMeta, start: int) -> memoryview:
     end = min(start + _FIRST_READ_BYTES, meta.size)
     if end - start < _LENGTH.size:
         raise CorruptFileError(meta.path, "the transaction lies behind the end", offset=start)
@@ -69,7 +81,7 @@ def _from_section(scheduler: RangeScheduler, meta: ObjectMeta, start: int) -> Tr
         )
     if begin + length > end:
         (data,) = scheduler.read(meta.path, [(start, begin + length)])
-    return transaction_from_bytes(data[_LENGTH.size : _LENGTH.size + length], meta.path)
+    return data[_LENGTH.size : _LENGTH.size + length]
 
 
 def _from_file(scheduler: RangeScheduler, name: str) -> Transaction:

@@ -205,7 +205,8 @@ def changed(root: Path, change: Callable[[table_pb2.Manifest, list[Any]], None])
     (root / snapshot.manifest.path).write_bytes(manifest_to_bytes(message, indices, transaction))
     found = verified(root)
     assert {finding.where for finding in found} <= {
-        str(path.relative_to(root)) for path in named_files(root)
+        "data/",  # where the manifest says no more
+        *(str(path.relative_to(root)) for path in named_files(root)),
     }
     return found
 
@@ -259,6 +260,7 @@ def test_the_manifest_may_not_contradict_itself(root: Path) -> None:
         ),
         (lambda m: setattr(m.fields[0], "logical_type", "string"), "column"),
         (lambda m: setattr(m.fragments[0].files[0], "base_id", 9), "no base path"),
+        (lambda m: setattr(m.fragments[0].files[0], "path", ""), "no path"),
         (lambda m: setattr(m, "reader_feature_flags", 1 << 40), "could not be verified"),
         (lambda m: m.fragments[0].files.add().CopyFrom(m.fragments[0].files[0]), "several data"),
     ],
