@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lance_core.dataset.maintenance import DatasetMaintenance
 from lance_core.dataset.versions import DatasetVersions
+from lance_core.errors import InvalidRequestError
 from lance_core.operations.add_columns import (
     add_columns_of_rows,
     add_computed_columns,
@@ -208,6 +209,8 @@ class Dataset(DatasetMaintenance, DatasetVersions):
         >>> dataset.add_columns(totals, read_columns=["price", "amount"])  # doctest: +SKIP
         """
         files, snapshot = self.session.files, self.snapshot
+        if read_columns is not None and not callable(columns):
+            raise InvalidRequestError("read_columns is for functions; these columns read none")
         if isinstance(columns, pa.Field):
             columns = pa.schema([columns])
         if isinstance(columns, pa.Schema):

@@ -133,7 +133,7 @@ def write_dataset(
     >>> write_dataset(uri, pa.table({"id": [3]}), mode="append").count_rows()
     3
     """
-    if mode not in {"create", "append", "overwrite"}:
+    if mode not in ("create", "append", "overwrite"):
         raise InvalidRequestError(f"mode is {mode!r}; give create, append or overwrite")
     session = Session() if session is None else session
     sizes = {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}

@@ -6,6 +6,7 @@ from os import fspath
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import checked_location
 from lance_core.table.dataset_stores import uri_above, uri_below
 from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
 
@@ -32,7 +33,7 @@ def as_uri(uri: str | PathLike[str]) -> str:
         place = b""
     if isinstance(place, bytes):
         raise InvalidRequestError(f"uri is {uri!r}; give a path or a URI such as s3://...")
-    return place
+    return checked_location(place)
 
 
 def branch_of(snapshot: Snapshot) -> str | None:

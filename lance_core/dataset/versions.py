@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from lance_core.dataset.places import as_uri, branch_of, find_place, root_of
 from lance_core.dataset.reads import DatasetReads
 from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import checked_text
+from lance_core.operations.arguments import checked_entries
 from lance_core.operations.clone import create_branch, remove_branch, shallow_clone
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.table.refs import (
@@ -218,7 +220,7 @@ class DatasetVersions(DatasetReads):
         UnknownColumnError
             There is no such column.
         """
-        field = self.snapshot.schema.field(path)
+        field = self.snapshot.schema.field(checked_text("path", path))
         update = _map_update(entries, replace=replace)
         return self._committed(UpdateConfig(field_metadata={field.id: update}))
 
@@ -235,7 +237,4 @@ class DatasetVersions(DatasetReads):
 
 
 def _map_update(entries: Entries, *, replace: bool) -> MapUpdate:
-    for text in (*entries, *(value for value in entries.values() if value is not None)):
-        if not isinstance(text, str):
-            raise InvalidRequestError(f"{text!r} is no text; give texts by key, or None to delete")
-    return MapUpdate(dict(entries), replace)
+    return MapUpdate(checked_entries("entries", entries), replace)

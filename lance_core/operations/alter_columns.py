@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lance_core.errors import InvalidRequestError, LanceError
 from lance_core.ids import FieldId
 from lance_core.operations.append import file_version_of
+from lance_core.operations.arguments import checked_names
 from lance_core.operations.column_files import live_offsets, with_file, write_columns
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.data_files import discard
@@ -58,6 +59,17 @@ class ColumnChange:
     nullable: bool | None = None
     data_type: pa.DataType | None = None
 
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("path", str),
+            ("name", str | None),
+            ("nullable", bool | None),
+            ("data_type", pa.DataType | None),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise InvalidRequestError(f"{name} of a change is {value!r}, which is no {kind}")
+
 
 def alter_columns(
     files: TableFiles, snapshot: Snapshot, changes: Sequence[ColumnChange]
@@ -84,8 +96,8 @@ def alter_columns(
     -----
     As pylance 14.0.2: a column of a new type is a new field, without the indices of the old one.
     """
-    if len(changes) == 0:
-        raise InvalidRequestError("no change is given; name at least one column")
+    if len(changes) == 0 or not all(isinstance(each, ColumnChange) for each in changes):
+        raise InvalidRequestError(f"changes are {changes!r}; give at least one ColumnChange")
 
     def plan(newest: Snapshot) -> Merge | Project:
         return _Changes(files, newest, changes).written()
@@ -103,12 +115,11 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[str]) -> Snapshot:
     InvalidRequestError
         No column would be left, or a part belongs to what is no struct.
     """
-    if isinstance(paths, str) or len(paths) == 0:
-        raise InvalidRequestError(f"columns is {paths!r}; give a list of names")
+    names = checked_names("columns", paths)
 
     def plan(newest: Snapshot) -> Project:
         dropped: set[FieldId] = set()
-        for path in paths:
+        for path in names:
             dropped |= {each.id for each in newest.schema.field(path).walk()}
         left = [each for each in newest.manifest.message.fields if each.id not in dropped]
         _check_left(newest.schema, dropped)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError
+from lance_core.operations.arguments import checked_names
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.found_rows import add_rows, write_deletions
 from lance_core.operations.given_rows import matching_fields, open_rows
@@ -128,7 +129,7 @@ def merge_insert(
     """
     rows = open_rows(data)
     source = _without_views(pa.Table.from_batches(rows, rows.schema))
-    keys = (on,) if isinstance(on, str) else tuple(on)
+    keys = checked_names("on", [on] if isinstance(on, str) else on)
     known = _checked_keys(source, keys)
 
     def plan(newest: Snapshot) -> Update:
@@ -138,8 +139,6 @@ def merge_insert(
 
 
 def _checked_keys(source: pa.Table, keys: tuple[str, ...]) -> KeyTable:
-    if len(keys) == 0:
-        raise InvalidRequestError("no key column is given; name at least one in on")
     for name in keys:
         if name not in source.column_names:
             raise UnknownColumnError(name, source.column_names, where="the rows given")

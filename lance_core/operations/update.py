@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from lance_core.operations.moved_rows import read_whole, write_moved
 from lance_core.table.transaction import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
@@ -52,8 +54,7 @@ def update_rows(
     InvalidRequestError, TypeMismatchError
         As `find_rows`; or there is no such column, or a value is not one of its type.
     """
-    if len(values) == 0:
-        raise InvalidRequestError("no column is to be updated; name at least one")
+    _check_values(values)
 
     def plan(newest: Snapshot) -> Update:
         fields = [_field(newest, name) for name in values]
@@ -69,6 +70,11 @@ def update_rows(
         )
 
     return commit_planned(snapshot, plan)
+
+
+def _check_values(values: object) -> None:
+    if not isinstance(values, Mapping) or len(values) == 0:
+        raise InvalidRequestError(f"values is {values!r}; give new values by column, at least one")
 
 
 def _field(snapshot: Snapshot, name: str) -> LanceField:
@@ -109,9 +115,17 @@ def _repeated(field: pa.Field, value: object, num_rows: int) -> pa.Array:
     try:
         if isinstance(value, pa.Scalar):
             value = value.as_py()
-        array = pa.array([value], storage).take(pa.nulls(num_rows, pa.int64()).fill_null(0))
+        array = _safe(value, storage).take(pa.nulls(num_rows, pa.int64()).fill_null(0))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise TypeMismatchError(
             f"column {field.name!r} is {kind}, which {value!r} is not; give a value of that type"
         ) from None
     return pa.ExtensionArray.from_storage(kind, array) if storage is not kind else array
+
+
+def _safe(value: object, kind: pa.DataType) -> pa.Array:
+    """Return an array of one value, refusing to cut anything off: 1.5 is no whole number."""
+    array = pa.array([value], kind)
+    with suppress(pa.ArrowNotImplementedError, pa.ArrowTypeError):  # what Arrow cannot cast
+        pa.array([value]).cast(kind)
+    return array

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.encodings.version import FileVersion
-from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import checked_number
 from lance_core.operations.data_files import NewDataFile, discard
 from lance_core.proto import table_pb2
 
@@ -48,14 +48,8 @@ class FragmentOptions:
     file_version: FileVersion | str = FileVersion.V2_2
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_rows_per_file <= _LARGEST_FRAGMENT:
-            raise InvalidRequestError(
-                f"max_rows_per_file is {self.max_rows_per_file}; give 1 to {_LARGEST_FRAGMENT}"
-            )
-        if self.max_bytes_per_file < 1:
-            raise InvalidRequestError(
-                f"max_bytes_per_file is {self.max_bytes_per_file}; give at least 1"
-            )
+        checked_number("max_rows_per_file", self.max_rows_per_file, 1, _LARGEST_FRAGMENT)
+        checked_number("max_bytes_per_file", self.max_bytes_per_file, 1)
         FileVersion.of(self.file_version)
 
 

@@ -176,17 +176,17 @@ def branch_root(name: str) -> str:
     >>> branch_root("feature/x")
     'tree/feature/x'
     """
-    _check_name("branch", name, is_valid=_is_branch_name(name))
+    _check_name("branch", name, _is_branch_name)
     return f"{_BRANCH_ROOTS}/{name}"
 
 
 def _tag_path(name: str) -> str:
-    _check_name("tag", name, is_valid=_is_tag_name(name))
+    _check_name("tag", name, _is_tag_name)
     return f"{TAGS_FOLDER}/{name}{_SUFFIX}"
 
 
 def _branch_path(name: str) -> str:
-    _check_name("branch", name, is_valid=_is_branch_name(name))
+    _check_name("branch", name, _is_branch_name)
     return f"{BRANCHES_FOLDER}/{quote(name, safe='')}{_SUFFIX}"
 
 
@@ -204,8 +204,8 @@ def _is_word(part: str) -> bool:
     return part != "" and ".." not in part and all(c.isalnum() or c in "._-" for c in part)
 
 
-def _check_name(kind: str, name: str, *, is_valid: bool) -> None:
-    if not is_valid:
+def _check_name(kind: str, name: object, is_name: Callable[[str], bool]) -> None:
+    if not isinstance(name, str) or not is_name(name):
         raise InvalidRequestError(
             f'"{name}" is no name of a {kind}: take letters, digits, ".", "-" and "_", not "." at'
             ' the ends, not ".." and not ".lock" at the end'

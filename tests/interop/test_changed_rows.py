@@ -195,7 +195,10 @@ def test_a_column_added_since_is_null_in_updated_rows_too(dataset: Dataset) -> N
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({}, InvalidRequestError, "name at least one"),
+        ({}, InvalidRequestError, "give new values by column"),
+        ({"id": 1.5}, TypeMismatchError, "'id' is int64, which 1.5 is not"),
+        ({"id": "12"}, TypeMismatchError, "which '12' is not"),
+        ({"st": {"x": 1.5, "y": []}}, TypeMismatchError, "a value of that type"),
         ({"nope": 1}, UnknownColumnError, "unknown column"),
         ({"st.x": 1}, UnknownColumnError, "unknown column"),
         ({"id": "a"}, TypeMismatchError, "'id' is int64, which 'a' is not"),

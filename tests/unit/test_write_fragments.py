@@ -94,7 +94,7 @@ def test_a_wrong_batch_leaves_no_file_and_no_blob() -> None:
     ("options", "message"),
     [
         ({"max_rows_per_file": 0}, "max_rows_per_file is 0"),
-        ({"max_rows_per_file": 2**32 + 1}, "give 1 to 4294967296"),
+        ({"max_rows_per_file": 2**32 + 1}, "it may be 1 to 4294967296"),
         ({"max_bytes_per_file": 0}, "max_bytes_per_file is 0"),
         ({"file_version": "3.0"}, "none of 2.0, 2.1, 2.2"),
     ],
