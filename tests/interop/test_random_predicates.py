@@ -1,0 +1,89 @@
+"""Random predicates on random rows: ours hold for the rows that pylance's filters find."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from lance_core.operations.predicate import parse_predicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.interop
+
+NUMBERS = [None, -2, -1, 0, 1, 2, 3]
+TEXTS = [None, "", "a", "b", "it's"]
+TRUTHS = [None, True, False]
+NUM_ROWS = len(NUMBERS) * len(TEXTS) * len(TRUTHS)
+
+numbers = st.integers(-3, 4).map(str)
+texts = st.sampled_from(["''", "'a'", "'aa'", "'it''s'", "'z'"])
+operators = st.sampled_from(["=", "!=", "<>", "<", "<=", ">", ">="])
+negations = st.sampled_from(["", "NOT "])
+typed = st.sampled_from([("i", numbers), ("f", numbers), ("s", texts), ("`a b`", texts)])
+comparisons = typed.flatmap(
+    lambda each: st.tuples(st.just(each[0]), operators, each[1] | st.just("NULL")).map(" ".join)
+)
+memberships = typed.flatmap(
+    lambda each: st.builds(
+        "{} {}IN ({})".format,
+        st.just(each[0]),
+        negations,
+        st.lists(each[1] | st.just("NULL"), min_size=1, max_size=3).map(", ".join),
+    )
+)
+ranges = typed.flatmap(
+    lambda each: st.builds(
+        "{} {}BETWEEN {} AND {}".format, st.just(each[0]), negations, each[1], each[1]
+    )
+)
+nulls = st.builds("{} IS {}NULL".format, st.sampled_from(["i", "s", "b"]), negations)
+terms = comparisons | memberships | ranges | nulls | st.sampled_from(["b", "true", "false"])
+predicates = st.recursive(
+    terms,
+    lambda inner: (
+        st.builds("{} AND {}".format, inner, inner)
+        | st.builds("{} OR {}".format, inner, inner)
+        | st.builds("({})".format, inner)
+        | st.builds("NOT ({})".format, inner)
+    ),
+    max_leaves=8,
+)
+
+
+def rows() -> pa.Table:
+    every = [(n, text, truth) for n in NUMBERS for text in TEXTS for truth in TRUTHS]
+    return pa.table(
+        {
+            "row": range(NUM_ROWS),
+            "i": pa.array([n for n, _, _ in every], pa.int32()),
+            "f": pa.array([n for n, _, _ in every], pa.float64()),
+            "s": pa.array([text for _, text, _ in every], pa.string()),
+            "a b": pa.array([text for _, text, _ in every], pa.string()).dictionary_encode(),
+            "b": pa.array([truth for _, _, truth in every], pa.bool_()),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Iterator[lance.LanceDataset]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield lance.write_dataset(rows(), folder, data_storage_version="2.2")
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(predicate=predicates)
+def test_a_predicate_holds_for_the_rows_that_pylance_finds(
+    dataset: lance.LanceDataset, predicate: str
+) -> None:
+    expected = dataset.to_table(columns=["row"], filter=predicate)["row"].to_pylist()
+    named = {"a b": "`a b`"}
+    batch = rows().rename_columns([named.get(n, n) for n in rows().schema.names]).to_batches()[0]
+    holds = parse_predicate(predicate).holds(batch).to_pylist()
+    assert [row for row, value in enumerate(holds) if value] == expected
