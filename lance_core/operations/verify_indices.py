@@ -11,12 +11,12 @@ from lance_core.file.reader import LanceFileReader
 from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.verify_file import check_size, read_all_rows
+from lance_core.table.base_paths import Place
 from lance_core.table.reuse_map import AddressMap
 from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
     from lance_core.operations.verify_finding import Findings
-    from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
@@ -50,10 +50,9 @@ class IndexChecker:
             self._check_reuse(snapshot)
 
     def _check_segment(self, folder: Place, segment: IndexMetadata) -> None:
-        places = [(folder.below(file.path), file.size) for file in segment.files]
         are_sound = [
             self._findings.sound(place.path, partial(_read_file, place, size))
-            for place, size in places
+            for place, size in _files_of(folder, segment)
         ]
         is_used = segment.fragment_bitmap is None or len(segment.fragment_bitmap) > 0
         if all(are_sound) and is_used and classify(segment) is IndexKind.VECTOR:
@@ -79,6 +78,16 @@ class IndexChecker:
                             f"fragment {digest.id} has {fragment.physical_rows} rows, the reuse"
                             f" index says {digest.physical_rows}",
                         )
+
+
+def _files_of(folder: Place, segment: IndexMetadata) -> list[tuple[Place, int]]:
+    """Return the files of a segment with their sizes; old writers did not list them."""
+    if len(segment.files) > 0:
+        return [(folder.below(file.path), file.size) for file in segment.files]
+    scheduler = folder.scheduler
+    return [
+        (Place(scheduler, meta.path), meta.size) for meta in scheduler.store.list_tree(folder.path)
+    ]
 
 
 def _read_file(place: Place, size: int) -> None:

@@ -142,6 +142,20 @@ def test_nothing_is_wrong_with_old_datasets(old_dataset: Any, release: str, name
     assert verified(old_dataset(release, name)) == []
 
 
+def test_index_files_that_old_writers_did_not_list_are_read(
+    old_dataset: Any, tmp_path: Path
+) -> None:
+    root = tmp_path / "t.lance"
+    shutil.copytree(old_dataset("0.20.0", "ivf_pq_l2"), root)
+    (segment,) = opened(root).indices
+    assert segment.files == ()
+    for path in (root / "_indices").rglob("*.idx"):
+        path.write_bytes(path.read_bytes()[:-4])
+        assert {finding.where for finding in verified(root)} == {str(path.relative_to(root))}
+        return
+    pytest.fail("the index has no file")
+
+
 def test_an_empty_dataset_is_fine(tmp_path: Path) -> None:
     lance.write_dataset(rows(0, 5).slice(0, 0), str(tmp_path))
     assert verified(tmp_path) == []
