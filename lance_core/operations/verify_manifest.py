@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lance_core.table.flags import Feature
-from lance_core.table.index_metadata import SYSTEM_PREFIX
+from lance_core.table.flags import Feature, names_of
 
 if TYPE_CHECKING:
     from lance_core.operations.verify_finding import Findings
@@ -36,6 +35,7 @@ def check_manifest(manifest: Manifest, findings: Findings) -> None:
     """
     _check_fragments(manifest, findings)
     _check_flags(manifest, findings)
+    _check_base_paths(manifest, findings)
     _check_indices(manifest, findings)
     for fragment in manifest.fragments:
         _check_fields(manifest, fragment, findings)
@@ -56,24 +56,21 @@ def _check_fragments(manifest: Manifest, findings: Findings) -> None:
 
 def _check_flags(manifest: Manifest, findings: Findings) -> None:
     path, flags = manifest.path, manifest.flags
-    has_deletions = any(fragment.deletion_file is not None for fragment in manifest.fragments)
-    if has_deletions:
+    if any(fragment.deletion_file is not None for fragment in manifest.fragments):
         findings.expect(
             flags.reader & flags.writer & Feature.DELETION_FILES,
             path,
             "there are deletion files, the feature flags do not say so",
         )
-    for name, feature in (
-        ("stable row ids", Feature.STABLE_ROW_IDS),
-        ("base paths", Feature.BASE_PATHS),
-    ):
-        findings.expect(
-            (flags.reader ^ flags.writer) & feature == 0, path, f"{name} in one flag word only"
-        )
+    torn = (flags.reader ^ flags.writer) & (Feature.STABLE_ROW_IDS | Feature.BASE_PATHS)
+    findings.expect(torn == 0, path, f"{names_of(torn)} in one feature flag word only")
+
+
+def _check_base_paths(manifest: Manifest, findings: Findings) -> None:
     ids = {base for fragment in manifest.fragments for base in _base_ids(fragment)}
     ids |= {segment.base_id for segment in manifest.indices}
-    unknown = ids - {None, *manifest.base_paths}
-    findings.expect(len(unknown) == 0, path, f"there is no base path {unknown}")
+    unknown = sorted(base for base in ids if base is not None and base not in manifest.base_paths)
+    findings.expect(len(unknown) == 0, manifest.path, f"there are no base paths {unknown}")
 
 
 def _base_ids(fragment: Fragment) -> set[int | None]:
@@ -89,7 +86,7 @@ def _check_indices(manifest: Manifest, findings: Findings) -> None:
     known = {field.id for field in message.fields}
     for segment in manifest.indices:
         name = f"index segment {segment.uuid} ({segment.name})"
-        if not segment.name.startswith(SYSTEM_PREFIX):
+        if not segment.is_system:
             missing = set(segment.field_ids) - known
             findings.expect(not missing, path, f"{name} is on fields that are gone: {missing}")
         findings.expect(
@@ -100,10 +97,10 @@ def _check_indices(manifest: Manifest, findings: Findings) -> None:
 
 
 def _check_fields(manifest: Manifest, fragment: Fragment, findings: Findings) -> None:
-    counts = Counter(field for data_file in fragment.data_files for field in data_file.columns)
-    twice = sorted(field for field, count in counts.items() if count > 1)
-    leaves = {field.id for top in manifest.schema.fields for field in top.leaves()}
-    twice = [field for field in twice if field in leaves]
+    """Check that no column lies in two files; parents that own none may be named by several."""
+    counts = Counter(field for file in fragment.data_files for field in file.columns)
+    leaves = [field.id for top in manifest.schema.fields for field in top.leaves()]
+    twice = [field for field in leaves if counts[field] > 1]
     findings.expect(
         len(twice) == 0,
         manifest.path,
