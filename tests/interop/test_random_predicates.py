@@ -35,7 +35,8 @@ memberships = typed.flatmap(
         "{} {}IN ({})".format,
         st.just(each[0]),
         negations,
-        st.lists(each[1] | st.just("NULL"), min_size=1, max_size=3).map(", ".join),
+        # no NULL: "i NOT IN (NULL) AND i IN (0)" holds for 0 in pylance 14.0.2
+        st.lists(each[1], min_size=1, max_size=3).map(", ".join),
     )
 )
 ranges = typed.flatmap(
@@ -82,8 +83,12 @@ def dataset() -> Iterator[lance.LanceDataset]:
 def test_a_predicate_holds_for_the_rows_that_pylance_finds(
     dataset: lance.LanceDataset, predicate: str
 ) -> None:
-    expected = dataset.to_table(columns=["row"], filter=predicate)["row"].to_pylist()
+    found = set(dataset.to_table(columns=["row"], filter=predicate)["row"].to_pylist())
     named = {"a b": "`a b`"}
     batch = rows().rename_columns([named.get(n, n) for n in rows().schema.names]).to_batches()[0]
     holds = parse_predicate(predicate).holds(batch).to_pylist()
-    assert [row for row, value in enumerate(holds) if value] == expected
+    judged = set(range(NUM_ROWS))
+    if " OR " in predicate or "NOT (" in predicate:
+        # "f != 0 OR f NOT IN (1)" holds for nulls too in pylance 14.0.2, which joins the two
+        judged = {n for n, row in enumerate(batch.to_pylist()) if None not in row.values()}
+    assert {row for row in judged if holds[row]} == found & judged, predicate
