@@ -73,6 +73,12 @@ class CleanupOptions:
         if self.versions is not None and not _are_numbers(self.versions):
             raise InvalidRequestError(f"versions are {self.versions!r}; give a list of numbers")
 
+    @property
+    def age(self) -> timedelta | None:
+        """Age from which versions are old, None where something else says which ones are."""
+        limits = (self.older_than, self.retain_versions, self.versions)
+        return _DEFAULT_AGE if limits == (None, None, None) else self.older_than
+
 
 class FileKind(enum.StrEnum):
     """What a removed file was."""
@@ -131,23 +137,19 @@ def select_versions(
         A version is asked for by its number that is not there.
     """
     newest_first = [each for each in reversed(history) if not is_detached(each[0].version)]
-    chosen = dict.fromkeys(location.version for location, _ in newest_first[1:])
+    num_retained = 1 if options.retain_versions is None else options.retain_versions
+    beyond = newest_first[num_retained:]
     if options.versions is not None:
-        unknown = set(options.versions) - {location.version for location, _ in newest_first}
+        wanted = set(options.versions)
+        unknown = wanted - {location.version for location, _ in newest_first}
         if unknown:
             raise InvalidRequestError(f"there is no version {min(unknown)} to remove")
-        chosen = {each: None for each in chosen if each in set(options.versions)}
-    if options.retain_versions is not None:
-        retained = {each.version for each, _ in newest_first[: options.retain_versions]}
-        chosen = {each: None for each in chosen if each not in retained}
-    age = options.older_than
-    if age is None and options.retain_versions is None and options.versions is None:
-        age = _DEFAULT_AGE
+        beyond = [each for each in beyond if each[0].version in wanted]
+    age = options.age
     return [
         location
-        for location, manifest in newest_first
-        if location.version in chosen
-        and location.version not in protected
+        for location, manifest in beyond
+        if location.version not in protected
         and (age is None or now - _time_of(location, manifest) > age)
     ]
 
