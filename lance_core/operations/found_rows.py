@@ -9,18 +9,20 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_core.ids import FragmentId
+from lance_core.io.waiting import for_each
 from lance_core.operations.predicate import parse_predicate
-from lance_core.proto import table_pb2
 from lance_core.row_address import fragment_of, offset_of
 from lance_core.scan.projection import PseudoColumn, resolve_projection
 from lance_core.scan.rows import scan_rows
 from lance_core.table.deletion_writer import write_deletion_file
+from lance_core.table.fragment_upkeep import copied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
@@ -58,27 +60,31 @@ def find_rows(files: TableFiles, snapshot: Snapshot, predicate: str) -> RowsFoun
 
 def add_rows(found: dict[FragmentId, BitMap], addresses: NDArray[np.uint64]) -> None:
     """Add rows to those found, by their addresses, shape ``(n,)``, in any order."""
-    fragment_ids, offsets = fragment_of(addresses), offset_of(addresses)
-    for number in np.unique(fragment_ids).tolist():
-        found.setdefault(FragmentId(number), BitMap()).update(
-            BitMap(offsets[fragment_ids == number])
-        )
+    ordered = np.sort(addresses)
+    breaks = np.flatnonzero(np.diff(fragment_of(ordered))) + 1
+    for rows in np.split(ordered, breaks) if len(ordered) > 0 else ():
+        fragment_id = FragmentId(int(fragment_of(rows[:1])[0]))
+        found.setdefault(fragment_id, BitMap()).update(BitMap(offset_of(rows)))
 
 
 def write_deletions(files: TableFiles, snapshot: Snapshot, rows: RowsFound) -> Deleted:
     """Write a deletion file per fragment of which rows are deleted and some are left."""
     messages = {each.id: each for each in snapshot.manifest.message.fragments}
     store = snapshot.scheduler.store
-    updated, removed = [], []
-    for fragment_id, offsets in rows.items():
+
+    def written(fragment_id: FragmentId) -> table_pb2.DataFragment | None:
         fragment = snapshot.fragments_by_id[fragment_id]
-        deleted = files.deleted(snapshot, fragment) | offsets
+        deleted = files.deleted(snapshot, fragment) | rows[fragment_id]
         if len(deleted) == fragment.physical_rows:
-            removed.append(int(fragment_id))
-            continue
-        message = table_pb2.DataFragment()
-        message.CopyFrom(messages[fragment_id])
+            return None
         file = write_deletion_file(store, fragment_id, snapshot.version, deleted)
-        message.deletion_file.CopyFrom(file)
-        updated.append(message)
-    return Deleted(tuple(updated), tuple(removed))
+        changed = copied(messages[fragment_id])
+        changed.deletion_file.CopyFrom(file)
+        return changed
+
+    fragment_ids = list(rows)
+    results = for_each(store, written, fragment_ids)
+    return Deleted(
+        tuple(each for each in results if each is not None),
+        tuple(number for number, each in zip(fragment_ids, results, strict=True) if each is None),
+    )

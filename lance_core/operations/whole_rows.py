@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
-_MAX_ROWS = 1 << 16
+_MAX_ROWS = 1 << 14
 _ROWS_PER_RANGE = 16
 """Rows that follow one another, on average, from which on ranges are read."""
 
