@@ -175,6 +175,9 @@ class _Changes:
         message.name = change.name
 
     def _check_no_nulls(self, path: str) -> None:
+        read, way = self._snapshot.schema.stored_field(path)
+        if read.below(way).id != self._snapshot.schema.field(path).id:
+            raise InvalidRequestError(f"{path} is a part of list items, which may always be null")
         projection = resolve_projection(self._snapshot.schema, [path])
         for batch in scan_rows(self._files, self._snapshot, projection):
             if batch.column(0).null_count > 0:

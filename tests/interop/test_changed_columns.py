@@ -263,6 +263,7 @@ def test_a_file_without_live_columns_leaves_the_fragment(dataset: Dataset) -> No
         (lambda d: d.alter_columns(ColumnChange("st", data_type=pa.int32())), "cannot become"),
         (lambda d: d.alter_columns(ColumnChange("st.x", data_type=pa.int32())), "add a new"),
         (lambda d: d.alter_columns(ColumnChange("id", data_type=pa.null())), "cast from int64"),
+        (lambda d: d.alter_columns(ColumnChange("ls.item.p", nullable=False)), "always be null"),
         (lambda d: d.drop_columns("id"), "columns is 'id'; give"),
         (lambda d: d.drop_columns([]), "columns has 0 names"),
         (lambda d: d.drop_columns(["nope"]), "unknown column"),
@@ -284,3 +285,9 @@ def test_a_column_with_nulls_may_not_be_declared_without(dataset: Dataset) -> No
     changed = dataset.update({"name": None}, where="id = 5")
     with pytest.raises(InvalidRequestError, match="has nulls and cannot be declared without"):
         changed.alter_columns(ColumnChange("name", nullable=False))
+    declared = changed.alter_columns(
+        ColumnChange("st.in.a", nullable=False), ColumnChange("ls", nullable=False)
+    )
+    assert theirs(declared).num_rows == len(LIVE)
+    with pytest.raises(InvalidRequestError, match=r"holds nulls|but is declared without"):
+        declared.update({"ls": None})
