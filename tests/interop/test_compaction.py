@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 import lance_core
 from lance_core.errors import CommitConflictError, InvalidRequestError, UnsupportedFeatureError
+from lance_core.io.metering import metered
 from lance_core.operations.compact_commit import commit_compaction
 from lance_core.operations.compact_group import execute_group
 from lance_core.operations.compact_indices import IndexTreatment
@@ -107,6 +108,23 @@ def test_blobs_survive(tmp_path: Path, version: str) -> None:
     found = dataset.to_table(blob_handling="all_binary")
     assert found["id"].to_pylist() == [1, 2, 3, 4]
     assert found["blob"].to_pylist() == [None, b"", b"c" * 100_000, b"d" * 70_000]
+
+
+def test_blobs_of_deleted_rows_are_not_read(tmp_path: Path) -> None:
+    values = [bytes([i]) * 5_000_000 for i in range(12)]
+    table = pa.table({"id": range(12)}).append_column(
+        lance.blob_field("blob"), lance.blob_array(values)
+    )
+    written(tmp_path, table, 12)
+    lance.dataset(str(tmp_path)).delete("id % 4 != 1")
+    table = open_table(tmp_path)
+    (task,) = plan_compaction(table.files, table.snapshot, CompactionOptions())
+    with metered() as meter:
+        result = execute_group(table.files, table.snapshot, task)
+    assert meter.bytes_read < 3.1 * 5_000_000
+    commit_compaction(table.snapshot, [result], IndexTreatment.REMAP)
+    found = lance.dataset(str(tmp_path)).to_table(blob_handling="all_binary")
+    assert found["blob"].to_pylist() == [values[1], values[5], values[9]]
 
 
 def test_columns_of_many_kinds_survive(tmp_path: Path) -> None:
