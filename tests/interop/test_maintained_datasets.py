@@ -100,6 +100,33 @@ def test_old_datasets_are_maintained(
     assert lance.dataset(str(root)).count_rows() == len(before)
 
 
+@pytest.mark.parametrize("kind", ["clone", "branch"])
+def test_a_reuse_history_goes_on_in_clones_and_branches(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
+) -> None:
+    version = lance_core.open_dataset(root).compact(indices="defer").version
+    source = lance.dataset(str(root))
+    if kind == "clone":
+        place = tmp_path_factory.mktemp("clones") / "c.lance"
+        source.shallow_clone(str(place), version)
+        dataset = lance_core.open_dataset(place)
+    else:
+        source.create_branch("side", version)
+        place = root / "tree" / "side"
+        dataset = lance_core.open_dataset(root, branch="side")
+    for treatment, gone in (("defer", 20), ("drop_coverage", 30)):
+        lance.dataset(str(place)).delete(f"id = {gone}")
+        dataset = dataset.checkout().compact(indices=treatment, deletions_threshold=0.0)
+        for key in (gone, gone + 1):
+            found = lance.dataset(str(place)).to_table(filter=f"id = {key}")["id"].to_pylist()
+            assert found == ([key] if key != gone else [])
+        assert list(dataset.verify()) == []
+    dataset.cleanup(older_than=NOW)
+    assert list(dataset.checkout().verify()) == []
+    assert lance.dataset(str(root)).count_rows() == 59
+    assert list(lance_core.open_dataset(root).verify()) == []
+
+
 def test_an_unknown_treatment_is_refused(root: Path) -> None:
     with pytest.raises(InvalidRequestError, match="defer, drop_coverage, remap"):
         lance_core.open_dataset(root).compact(indices="later")
