@@ -13,6 +13,7 @@ from lance_core.file.columns import ColumnTarget
 from lance_core.file.file_scan import NUM_THREADS
 from lance_core.file.windows import WindowSizes, least_row_bytes
 from lance_core.io.ahead import ahead
+from lance_core.operations.whole_rows import as_stored
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.stored_rows import StoredRows
 from lance_core.schema.arrow import arrow_type, to_arrow_field
@@ -71,7 +72,7 @@ class _Table:
     """The columns of a table: as they are read, and as they are written again."""
 
     def __init__(self, fields: Sequence[LanceField]) -> None:
-        self._fields = [_as_stored(field) for field in fields]
+        self._fields = [as_stored(field) for field in fields]
         self._schema = pa.schema([to_arrow_field(field) for field in self._fields])
         self.read = [described(field) for field in self._fields]
         self.blobs = [field for field in self.read if field.is_blob]
@@ -137,13 +138,6 @@ def _open(files: TableFiles, snapshot: Snapshot, fragment: Fragment, table: _Tab
         for held in files.columns(snapshot, fragment, table.read)
     ]
     return StoredRows(table.read, columns)
-
-
-def _as_stored(field: LanceField) -> LanceField:
-    """Return a field with the bytes that files keep in place of JSON, at any depth."""
-    children = tuple(map(_as_stored, field.children))
-    kind = "large_binary" if field.logical_type == "json" else field.logical_type
-    return replace(field, logical_type=kind, children=children)
 
 
 def _declared(values: pa.Array, kind: pa.DataType) -> pa.Array:

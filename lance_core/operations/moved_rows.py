@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 
 
 def read_whole(
-    files: TableFiles, snapshot: Snapshot, rows: RowsFound, fields: Sequence[LanceField]
+    files: TableFiles,
+    snapshot: Snapshot,
+    rows: RowsFound,
+    fields: Sequence[LanceField],
+    *,
+    keeps_json: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of rows, by fragment, then by offset; blobs as ``large_binary``."""
-    reader = WholeRows(files, snapshot, fields)
+    """Yield columns of rows, by fragment, then by offset; as `WholeRows` gives them."""
+    reader = WholeRows(files, snapshot, fields, keeps_json=keeps_json)
     for fragment_id, offsets in rows.items():
         fragment = snapshot.fragments_by_id[fragment_id]
         yield from reader.batches(fragment, bitmap_offsets(offsets).astype(np.int64))

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError, UnknownColumnError
+from lance_core.file.stored_arrays import has_json
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.found_rows import find_rows, write_deletions
 from lance_core.operations.moved_rows import read_whole, write_moved
+from lance_core.schema.arrow import to_arrow_field
+from lance_core.schema.blobs import with_bytes
 from lance_core.table.transaction import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
@@ -59,7 +62,13 @@ def update_rows(
     def plan(newest: Snapshot) -> Update:
         fields = [_field(newest, name) for name in values]
         rows = find_rows(files, newest, predicate)
-        batches = _updated(read_whole(files, newest, rows, newest.schema.fields), values)
+        stored = read_whole(files, newest, rows, newest.schema.fields)
+        pairs: Iterable[tuple[pa.RecordBatch, pa.RecordBatch]]
+        pairs = ((batch, batch) for batch in stored)
+        if _shows_json(newest, values):
+            shown = read_whole(files, newest, rows, newest.schema.fields, keeps_json=False)
+            pairs = zip(stored, shown, strict=True)
+        batches = _updated(pairs, values, [to_arrow_field(with_bytes(each)) for each in fields])
         moved = write_moved(files, newest, rows, batches)
         deleted = write_deletions(files, newest, rows)
         return Update(
@@ -84,14 +93,34 @@ def _field(snapshot: Snapshot, name: str) -> LanceField:
     raise UnknownColumnError(name, snapshot.schema.names, where="the new values")
 
 
+def _shows_json(snapshot: Snapshot, values: Mapping[str, NewValue]) -> bool:
+    """Tell whether a function is to see JSON, which it gets as text."""
+    return any(map(callable, values.values())) and any(map(has_json, snapshot.schema.fields))
+
+
 def _updated(
-    batches: Iterable[pa.RecordBatch], values: Mapping[str, NewValue]
+    batches: Iterable[tuple[pa.RecordBatch, pa.RecordBatch]],
+    values: Mapping[str, NewValue],
+    given: Sequence[pa.Field],
 ) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for name, value in values.items():
-            arrays[name] = _column(batch, batch.schema.field(name), value)
-        yield pa.RecordBatch.from_arrays(list(arrays.values()), schema=batch.schema)
+    """Yield rows with new values.
+
+    Parameters
+    ----------
+    batches
+        Rows as files keep them, and as functions see them.
+    values
+        New values by column.
+    given
+        The columns as users give them, in the order of ``values``.
+    """
+    for stored, shown in batches:
+        arrays = dict(zip(stored.schema.names, stored.columns, strict=True))
+        fields = {field.name: field for field in stored.schema}
+        for field, value in zip(given, values.values(), strict=True):
+            fields[field.name] = field
+            arrays[field.name] = _column(shown, field, value)
+        yield pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(fields.values()))
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, value: NewValue) -> pa.Array:

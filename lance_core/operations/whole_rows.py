@@ -41,11 +41,22 @@ class WholeRows:
         The version.
     fields
         Top-level fields of its schema, in the order of the columns.
+    keeps_json
+        Whether JSON comes as the bytes that files keep, so that nothing of it is lost; otherwise
+        as text, for people.
     """
 
-    def __init__(self, files: TableFiles, snapshot: Snapshot, fields: Sequence[LanceField]) -> None:
+    def __init__(
+        self,
+        files: TableFiles,
+        snapshot: Snapshot,
+        fields: Sequence[LanceField],
+        *,
+        keeps_json: bool = False,
+    ) -> None:
         self._files = files
         self._snapshot = snapshot
+        fields = [as_stored(field) for field in fields] if keeps_json else fields
         self._fields = tuple(described(field) for field in fields)
         self.schema = pa.schema([to_arrow_field(with_bytes(field)) for field in fields])
 
@@ -88,6 +99,13 @@ class WholeRows:
             for field, column, array in zip(self._fields, self.schema, arrays, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def as_stored(field: LanceField) -> LanceField:
+    """Return a field with the bytes that files keep in place of JSON, at any depth."""
+    children = tuple(map(as_stored, field.children))
+    kind = "large_binary" if field.logical_type == "json" else field.logical_type
+    return replace(field, logical_type=kind, children=children)
 
 
 def _read(rows: StoredRows, row_offsets: NDArray[np.int64]) -> list[pa.Array]:

@@ -186,6 +186,38 @@ def test_blobs_json_and_dictionaries_survive_an_update(version: str, tmp_path: P
     assert read["d"].cast(pa.string()).to_pylist() == ["p", "q", None, "p", "s"]
 
 
+JSON_TEXTS = [
+    "1e3",
+    "123456789012345678901234567890",
+    '{"b":0.1,"a":[null,1.0]}',
+    '"\\u00e9"',
+    "-0.0",
+]
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_json_of_rows_that_move_stays_as_it_was(tmp_path: Path, stable: bool) -> None:
+    nested = pa.struct([pa.field("j", pa.json_())])
+    texts = pa.array(JSON_TEXTS, pa.json_())
+    structs = pa.StructArray.from_arrays([texts], fields=list(nested))
+    table = pa.table({"id": range(5), "j": texts, "st": structs})
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(table, uri, enable_stable_row_ids=stable)
+    before = lance.dataset(uri).to_table(columns=["j", "st"])
+    seen: list[list[str]] = []
+
+    def same(batch: pa.RecordBatch) -> pa.Array:
+        seen.append(batch["j"].storage.to_pylist())
+        return batch["id"]
+
+    moved = open_dataset(uri).update({"id": same}).update({"id": lambda batch: batch["id"]})
+    moved = moved.merge_insert(pa.table({"id": range(5)}), "id")
+    assert lance.dataset(uri).to_table(columns=["j", "st"]).to_pylist() == before.to_pylist()
+    assert seen == [before["j"].combine_chunks().storage.to_pylist()]
+    changed = moved.update({"j": '{"x":1}'}, where="id = 0")
+    assert changed.scan(["j"]).read_all()["j"].to_pylist()[-1] == '{"x":1}'
+
+
 def test_a_column_added_since_is_null_in_updated_rows_too(dataset: Dataset) -> None:
     lance.dataset(dataset.uri).add_columns(pa.field("later", pa.int32()))
     changed = dataset.checkout().update({"name": "x"}, where="id = 1")
