@@ -17,7 +17,8 @@ from lance_core.operations.add_columns import (
 from lance_core.operations.alter_columns import ColumnChange, alter_columns, drop_columns
 from lance_core.operations.append import append_rows, file_version_of, overwrite_rows
 from lance_core.operations.delete import delete_rows
-from lance_core.operations.merge_insert import MergeRules, merge_insert
+from lance_core.operations.merge_insert import merge_insert
+from lance_core.operations.merge_rules import MergeRules
 from lance_core.operations.update import update_rows
 from lance_core.operations.write_fragments import FragmentOptions
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from lance_core.operations.add_columns import Compute
     from lance_core.operations.given_rows import RowSource
-    from lance_core.operations.merge_insert import (
+    from lance_core.operations.merge_rules import (
         WhenMatched,
         WhenNotMatched,
         WhenNotMatchedBySource,

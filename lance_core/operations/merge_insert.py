@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.found_rows import add_rows, write_deletions
 from lance_core.operations.given_rows import matching_fields, open_rows
 from lance_core.operations.key_table import KeyTable
+from lance_core.operations.merge_rules import MergeRules
 from lance_core.operations.moved_rows import read_whole, write_moved
 from lance_core.proto import transaction_pb2
 from lance_core.scan.projection import PseudoColumn, resolve_projection
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
-WhenMatched = Literal["update", "fail", "nothing"]
-WhenNotMatched = Literal["insert", "nothing"]
-WhenNotMatchedBySource = Literal["keep", "delete"]
-
 _ADDRESS = PseudoColumn.ROW_ADDRESS.value
 _BATCH_ROWS = 8192
 _COMPARED_ROWS = 1 << 17
@@ -44,44 +40,6 @@ _COMPARED_ROWS = 1 << 17
 _FILTER_BITS = 256
 _PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _NO_ADDRESS, _NO_NUMBER = np.empty(0, np.uint64), np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class MergeRules:
-    """What becomes of rows whose keys meet, and of those whose do not.
-
-    Parameters
-    ----------
-    when_matched
-        A row of the dataset whose key is given: take the values given, fail, or stay.
-    when_not_matched
-        A row given whose key the dataset has not, or has a null in it: is inserted, or left out.
-    when_not_matched_by_source
-        A row of the dataset whose key is not given: stays, or is deleted.
-
-    Raises
-    ------
-    InvalidRequestError
-        A rule is none of these, or nothing would ever change.
-    """
-
-    when_matched: WhenMatched = "update"
-    when_not_matched: WhenNotMatched = "insert"
-    when_not_matched_by_source: WhenNotMatchedBySource = "keep"
-
-    def __post_init__(self) -> None:
-        for name, known in (
-            ("when_matched", ("update", "fail", "nothing")),
-            ("when_not_matched", ("insert", "nothing")),
-            ("when_not_matched_by_source", ("keep", "delete")),
-        ):
-            if getattr(self, name) not in known:
-                raise InvalidRequestError(
-                    f"{name} is {getattr(self, name)!r}; give {' or '.join(known)}"
-                )
-        changes = (self.when_matched, self.when_not_matched, self.when_not_matched_by_source)
-        if not {"update", "insert", "delete"} & set(changes):
-            raise InvalidRequestError("these rules change nothing; update, insert or delete rows")
 
 
 _UPSERT = MergeRules()
