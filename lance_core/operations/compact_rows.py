@@ -13,6 +13,7 @@ from lance_core.file.columns import ColumnTarget
 from lance_core.file.file_scan import NUM_THREADS
 from lance_core.file.windows import WindowSizes, least_row_bytes
 from lance_core.io.ahead import ahead
+from lance_core.operations.given_rows import declared_blobs
 from lance_core.operations.whole_rows import as_stored
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.stored_rows import StoredRows
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 2
 """Windows that are decoded or under way beside the one in use."""
-
-_BLOB_DATA = "data"
 
 
 def live_batches(
@@ -144,9 +143,4 @@ def _declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return bytes of blobs as a table declares them: plain, or with ways to say where they are."""
     if values.type != pa.large_binary():  # descriptors, all null: no file holds the column
         values = pa.nulls(len(values), pa.large_binary())
-    if not pa.types.is_struct(kind):
-        return values
-    parts = [
-        values if part.name == _BLOB_DATA else pa.nulls(len(values), part.type) for part in kind
-    ]
-    return pa.StructArray.from_arrays(parts, fields=list(kind))
+    return declared_blobs(values, kind)

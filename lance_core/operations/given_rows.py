@@ -150,12 +150,34 @@ def fitted(batches: Iterable[pa.RecordBatch], schema: LanceSchema) -> Iterator[p
             yield _fitted(batch, schema)
 
 
+def declared_blobs(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give blobs the type that their table declares.
+
+    Parameters
+    ----------
+    array
+        Their bytes, or structs with the bytes as ``data``.
+    kind
+        ``large_binary``, or a struct of ``data`` and what else may say where they are.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if not pa.types.is_struct(kind):
+        return array
+    parts = {"data": array}
+    if pa.types.is_struct(array.type):
+        parts = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
+    children = [parts.get(child.name, pa.nulls(len(array), child.type)) for child in kind]
+    mask = array.is_null() if array.null_count > 0 else None
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
 def _fitted(batch: pa.RecordBatch, schema: LanceSchema) -> pa.RecordBatch:
     fields, arrays = [], []
     for field in schema.fields:
         given, array = batch.schema.field(field.name), batch.column(field.name)
         if field.is_blob:
-            array = _as_declared(array, field)
+            array = declared_blobs(array, arrow_type(field))
             given = pa.field(field.name, array.type, field.nullable, dict(field.metadata))
         fields.append(given)
         arrays.append(array)
@@ -170,24 +192,6 @@ def _declared(field: pa.Field) -> pa.Field:
     del metadata[_BLOB.encode()]
     kept = {**metadata, _EXTENSION.encode(): _BLOB_V2.encode()}
     return pa.field(field.name, _DECLARED_BLOB, field.nullable, kept)
-
-
-def _as_declared(array: pa.Array, field: LanceField) -> pa.Array:
-    """Give blobs the type of their field: bytes, or structs of bytes and what else it declares."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    wanted = arrow_type(field)
-    if not pa.types.is_struct(wanted):
-        return array
-    is_struct = pa.types.is_struct(array.type)
-    parts = (
-        dict(zip((f.name for f in array.type), array.flatten(), strict=True))
-        if is_struct
-        else {"data": array}
-    )
-    children = [parts.get(child.name, pa.nulls(len(array), child.type)) for child in wanted]
-    mask = array.is_null() if array.null_count > 0 else None
-    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
 
 
 def _check_type(given: LanceField, field: LanceField) -> None:
