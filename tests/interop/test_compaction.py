@@ -49,7 +49,7 @@ def written(root: Path, table: pa.Table, rows_per_file: int, **options: Any) -> 
 
 
 def ids_of(root: Path) -> list[int]:
-    theirs = lance.dataset(str(root)).to_table(columns=["id"])["id"].to_pylist()
+    theirs: list[int] = lance.dataset(str(root)).to_table(columns=["id"])["id"].to_pylist()
     assert lance_core.open_dataset(root).scan(["id"]).read_all()["id"].to_pylist() == theirs
     return theirs
 
@@ -351,7 +351,10 @@ def test_rows_appended_meanwhile_stay(tmp_path: Path) -> None:
 
 def lineage(root: Path) -> list[dict[str, Any]]:
     columns = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-    return lance.dataset(str(root)).to_table(columns=columns).sort_by("id").to_pylist()
+    rows: list[dict[str, Any]] = (
+        lance.dataset(str(root)).to_table(columns=columns).sort_by("id").to_pylist()
+    )
+    return rows
 
 
 @pytest.mark.parametrize("treatment", ["drop_coverage", "remap"])
@@ -406,8 +409,7 @@ def test_a_failed_task_leaves_no_file(tmp_path: Path) -> None:
 def test_a_clone_is_compacted_into_its_own_files(tmp_path: Path) -> None:
     source, clone = tmp_path / "source", tmp_path / "clone"
     written(source, rows(range(40)), 10)
-    dataset = lance.dataset(str(source))
-    dataset.shallow_clone(str(clone), 1)
+    lance.dataset(str(source)).shallow_clone(str(clone), 1)
     lance.dataset(str(clone)).delete("id = 11")
     before = files_below(source)
     dataset = lance_core.open_dataset(clone)

@@ -7,7 +7,7 @@ any order; after each step both find every row, by scan, by key and by vector.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import numpy as np
@@ -111,7 +111,7 @@ class History:
         self.theirs.optimize.optimize_indices(num_indices_to_merge=int(self.rng.integers(2)))
 
     def compact(self) -> None:
-        treatment = str(self.rng.choice(["defer", "drop_coverage", "remap"]))
+        treatment: Any = str(self.rng.choice(["defer", "drop_coverage", "remap"]))
         try:
             self.ours.compact(
                 indices=treatment,

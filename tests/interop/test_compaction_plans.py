@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import lance
 import numpy as np
@@ -27,8 +27,8 @@ def our_plan(root: Path, options: CompactionOptions) -> list[list[int]]:
     ]
 
 
-def pylance_plan(root: Path, **options: object) -> list[list[int]]:
-    plan = Compaction.plan(lance.dataset(str(root)), options)
+def pylance_plan(root: Path, **options: Any) -> list[list[int]]:
+    plan = Compaction.plan(lance.dataset(str(root)), cast("Any", options))
     return [[fragment.id for fragment in task.fragments] for task in plan.tasks]
 
 
@@ -66,7 +66,8 @@ def test_groups_are_those_of_pylance(tmp_path: Path, seed: int) -> None:
 def test_a_deferred_compaction_leaves_coverage_that_plans_follow(tmp_path: Path) -> None:
     for number in range(4):
         rows = pa.table({"id": range(10 * number, 10 * number + 10)})
-        dataset = lance.write_dataset(rows, str(tmp_path), mode="append" if number else "create")
+        lance.write_dataset(rows, str(tmp_path), mode="append" if number else "create")
+    dataset = lance.dataset(str(tmp_path))
     dataset.create_scalar_index("id", "BTREE")
     dataset.optimize.compact_files(target_rows_per_fragment=20, defer_index_remap=True)
     for start in (40, 50):

@@ -84,7 +84,7 @@ def test_a_branch_is_maintained_where_it_lies(root: Path) -> None:
 @pytest.mark.parametrize("name", ["plain", "evolve", "ivf_pq_l2"])
 @pytest.mark.parametrize("indices", ["defer", "drop_coverage"])
 def test_old_datasets_are_maintained(
-    old_dataset: Any, tmp_path: Path, release: str, name: str, indices: str
+    old_dataset: Any, tmp_path: Path, release: str, name: str, indices: Any
 ) -> None:
     root = tmp_path / "t.lance"
     shutil.copytree(old_dataset(release, name), root)
@@ -114,7 +114,8 @@ def test_a_reuse_history_goes_on_in_clones_and_branches(
         source.create_branch("side", version)
         place = root / "tree" / "side"
         dataset = lance_core.open_dataset(root, branch="side")
-    for treatment, gone in (("defer", 20), ("drop_coverage", 30)):
+    treatments: list[tuple[Any, int]] = [("defer", 20), ("drop_coverage", 30)]
+    for treatment, gone in treatments:
         lance.dataset(str(place)).delete(f"id = {gone}")
         dataset = dataset.checkout().compact(indices=treatment, deletions_threshold=0.0)
         for key in (gone, gone + 1):
@@ -128,5 +129,6 @@ def test_a_reuse_history_goes_on_in_clones_and_branches(
 
 
 def test_an_unknown_treatment_is_refused(root: Path) -> None:
+    unknown: Any = "later"
     with pytest.raises(InvalidRequestError, match="defer, drop_coverage, remap"):
-        lance_core.open_dataset(root).compact(indices="later")
+        lance_core.open_dataset(root).compact(indices=unknown)

@@ -89,7 +89,7 @@ def test_nothing_is_wrong_with_what_pylance_wrote(tmp_path: Path, options: dict[
 @pytest.mark.parametrize(
     "kind", ["BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED"]
 )
-def test_nothing_is_wrong_with_scalar_indices(tmp_path: Path, kind: str) -> None:
+def test_nothing_is_wrong_with_scalar_indices(tmp_path: Path, kind: Any) -> None:
     table = rows(0, 300).append_column("tags", pa.array([[f"t{i % 5}"] for i in range(300)]))
     dataset = lance.write_dataset(table, str(tmp_path), max_rows_per_file=100)
     column = "tags" if kind == "LABEL_LIST" else "text"

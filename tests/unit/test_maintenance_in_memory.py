@@ -42,7 +42,8 @@ def appended(store: MemoryStore, num_versions: int = 4) -> Snapshot:
 
 
 def ids_of(session: Session, snapshot: Snapshot) -> list[int]:
-    return OpenedTable(snapshot, session.files).scan()["id"].to_pylist()
+    ids: list[int] = OpenedTable(snapshot, session.files).scan()["id"].to_pylist()
+    return ids
 
 
 def test_a_dataset_is_compacted_cleaned_and_sound(session: Session) -> None:
