@@ -1,7 +1,7 @@
 """An S3 and DynamoDB server on loopback, for tests: moto behind werkzeug.
 
-moto checks the condition of a conditional put and then writes, in two steps; puts are therefore
-served one at a time.
+moto checks the condition of a conditional put and then writes, in two steps; puts, of objects and
+of rows, are therefore served one at a time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class _OnePutAtATime:
         self._lock = threading.Lock()
 
     def __call__(self, environ, start_response):
-        if environ["REQUEST_METHOD"] != "PUT":
+        puts_row = environ.get("HTTP_X_AMZ_TARGET", "").endswith(".PutItem")
+        if environ["REQUEST_METHOD"] != "PUT" and not puts_row:
             return self._app(environ, start_response)
         with self._lock:
             return list(self._app(environ, start_response))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
-ACTIONS = ("append", "delete", "update", "defer", "drop_coverage", "cleanup")
+ACTIONS = ("append", "delete", "update", "compact", "cleanup")
 _ROWS = 20
 _STARTED_WITHIN_S = 60.0
 
@@ -89,7 +89,7 @@ def _work(root: str, log: str, seed: int) -> None:
         for number in range(1_000_000):
             action = str(rng.choice(ACTIONS))
             argument = seed * 1_000_000 + number * _ROWS
-            if action in {"delete", "update"}:
+            if action != "append":
                 argument = int(rng.integers(10))
             _say(lines, "begin", action, argument)
             _do(open_dataset(root), action, argument)
@@ -108,10 +108,12 @@ def _do(dataset: Dataset, action: str, argument: int) -> None:
             dataset.delete(_with_rest(dataset, argument))
         case "update":
             dataset.update({"n": argument}, where=_with_rest(dataset, argument))
-        case "defer":
-            dataset.compact(indices="defer", target_rows_per_fragment=200)
-        case "drop_coverage":
-            dataset.compact(indices="drop_coverage", target_rows_per_fragment=100)
+        case "compact":
+            is_deferred = argument % 2 == 0 and not dataset.snapshot.has_stable_row_ids
+            dataset.compact(
+                indices="defer" if is_deferred else "drop_coverage",
+                target_rows_per_fragment=100 + argument,
+            )
         case "cleanup":
             dataset.cleanup(older_than=timedelta(0), delete_unverified=True)
 
