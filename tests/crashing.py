@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("append", "delete", "update", "compact", "cleanup")
 _ROWS = 20
-_STARTED_WITHIN_S = 60.0
+_BEGUN_WITHIN_S = 60.0
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.crashing"])
@@ -66,16 +66,16 @@ class Model:
         self.rows, self.pending = found, None
 
 
-def killed(root: Path, log: Path, seed: int, delay_s: float) -> None:
-    """Let a writer work on a dataset, and kill it some time after it began."""
+def killed(root: Path, log: Path, seed: int, aim: str, delay_s: float) -> None:
+    """Let a writer work on a dataset, and kill it some time after it began a certain action."""
     log.write_text("")
     process = _context.Process(target=_work, args=(str(root), str(log), seed))
     process.start()
-    give_up = time.monotonic() + _STARTED_WITHIN_S
-    while log.stat().st_size == 0:
+    give_up = time.monotonic() + _BEGUN_WITHIN_S
+    while not log.read_text().rpartition('["begin"')[2].startswith(f', "{aim}"'):
         assert process.is_alive(), process.exitcode
         assert time.monotonic() < give_up
-        time.sleep(0.001)
+        time.sleep(0.0002)
     time.sleep(delay_s)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lance_core.dataset import open_dataset, write_dataset
-from tests.crashing import Model, killed, rows_from, rows_of
+from tests.crashing import ACTIONS, Model, killed, rows_from, rows_of
 from tests.soak import num_kills
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 LOG = logging.getLogger(__name__)
-LONGEST_S = 0.6
+USUAL_S = dict.fromkeys(ACTIONS, 0.04) | {"cleanup": 0.01}
 SEED = 20261128
 
 
@@ -36,7 +36,8 @@ def test_a_killed_writer_leaves_a_complete_version(tmp_path: Path, stable_row_id
     write_dataset(root, first, stable_row_ids=stable_row_ids)
     model, rng, pending = Model(rows_of(first)), np.random.default_rng(SEED), Counter[str]()
     for number in range(1, num_kills() + 1):
-        killed(root, log, number, rng.uniform(0, LONGEST_S))
+        aim = ACTIONS[number % len(ACTIONS)]
+        killed(root, log, number, aim, rng.uniform(0, USUAL_S[aim]))
         model.follow(log)
         pending[model.pending[0] if model.pending else "nothing"] += 1
         dataset = open_dataset(root)
