@@ -11,7 +11,7 @@ from lance_core.operations.verify_fragment import FragmentChecker
 from lance_core.operations.verify_indices import IndexChecker
 from lance_core.operations.verify_manifest import check_manifest
 from lance_core.operations.verify_refs import check_refs
-from lance_core.table.snapshot import open_snapshot
+from lance_core.table.snapshot import open_listed
 from lance_core.table.transaction import transaction_path
 from lance_core.table.transaction_from_proto import transaction_from_bytes
 from lance_core.table.transaction_of_version import inline_transaction
@@ -77,7 +77,7 @@ def verify(
     for done, location in enumerate(reversed(locations)):
         progress(done, len(locations))
         with findings.of(location.meta.path):
-            snapshot = open_snapshot(scheduler, location.version, open_base)
+            snapshot = open_listed(scheduler, location, open_base)
             check_manifest(snapshot.manifest, findings)
             fragments.check(snapshot)
             indices.check(snapshot)

@@ -138,7 +138,13 @@ def open_snapshot(
     UnsupportedFeatureError
         Reading the dataset needs a feature that this release lacks.
     """
-    location = find_manifest(scheduler.store, version)
+    return open_listed(scheduler, find_manifest(scheduler.store, version), open_base)
+
+
+def open_listed(
+    scheduler: RangeScheduler, location: ManifestLocation, open_base: OpenBase = refuse_base
+) -> Snapshot:
+    """Open a version that a listing has found; otherwise as `open_snapshot`."""
     try:
         manifest = read_manifest(scheduler, location.meta)
     except ObjectNotFoundError as error:

@@ -341,3 +341,18 @@ def test_mixed_names_of_manifests_end_the_work(root: Path) -> None:
     shutil.copy(root / opened(root).manifest.path, root / "_versions" / "3.manifest")
     with pytest.raises(CorruptFileError, match="V1 and V2"):
         verified(root)
+
+
+def test_a_long_history_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        lance.write_dataset(rows(0, 10), str(tmp_path), mode="append" if number else "create")
+    listed = []
+    list_folder = MappedStore.list_folder
+
+    def counted(store: MappedStore, prefix: str) -> Any:
+        listed.append(prefix)
+        return list_folder(store, prefix)
+
+    monkeypatch.setattr(MappedStore, "list_folder", counted)
+    assert verified(tmp_path) == []
+    assert listed.count("_versions") == 1
