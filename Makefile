@@ -8,6 +8,9 @@ PORT ?= 8000
 SIZE ?= 200k
 PYTEST_ARGS ?=
 EXAMPLES ?= 20000
+SECONDS ?= 60
+KILLS ?= 200
+HISTORIES ?= 5000
 
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
@@ -23,7 +26,7 @@ export PIP_NO_INPUT := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check serve bench fuzz format proto openapi lock clean
+.PHONY: help setup demo test check serve bench fuzz soak format proto openapi lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +61,12 @@ fuzz: $(DEV) $(COMMAND) ## read EXAMPLES (default 20000) random and as many dama
 	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 \
 	  -o faulthandler_timeout=0 tests/interop/test_random_files.py tests/property/test_file_round_trips.py
 	$(BIN)/python -m tests.mutation_runs --count $(EXAMPLES)
+
+soak: $(DEV) $(COMMAND) ## race eight writers for SECONDS, kill writers KILLS times, HISTORIES random histories
+	RACE_SECONDS=$(SECONDS) CRASH_KILLS=$(KILLS) $(BIN)/pytest -o faulthandler_timeout=0 \
+	  tests/interop/test_concurrent_writers.py tests/interop/test_crashes.py
+	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$$(($(HISTORIES) * 5 / 2)) $(BIN)/pytest \
+	  -o faulthandler_timeout=0 tests/interop/test_table_histories.py
 
 format: $(DEV) ## format the code and mend what ruff can
 	$(BIN)/ruff format
