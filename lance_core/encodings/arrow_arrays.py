@@ -147,6 +147,10 @@ def unified(arrays: Sequence[pa.Array]) -> list[pa.Array]:
         raise UnsupportedFeatureError(
             f"the dictionaries of all pages do not fit into one of {kind}: {error}"
         ) from None
+    except pa.ArrowNotImplementedError:
+        if not _has_only_nulls(kind):
+            raise UnsupportedFeatureError(f"dictionaries of null among others: {kind}") from None
+        return list(arrays)  # all their items are alike
     if is_half:
         return [_with_items(chunk, chunk.dictionary.view(pa.float16())) for chunk in chunks]
     return list(chunks)
@@ -154,6 +158,13 @@ def unified(arrays: Sequence[pa.Array]) -> list[pa.Array]:
 
 def _with_items(array: pa.DictionaryArray, items: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(array.indices, items, ordered=array.type.ordered)
+
+
+def _has_only_nulls(kind: pa.DataType) -> bool:
+    """Tell whether the items of all dictionaries in a type are nulls."""
+    if pa.types.is_dictionary(kind):
+        return bool(pa.types.is_null(kind.value_type))
+    return all(_has_only_nulls(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

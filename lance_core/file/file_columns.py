@@ -79,7 +79,7 @@ class FileColumns:
         place = Place(self.path, field.name)
         parser = PageParser(field, self.version, self._metadata.size, place, self._layouts)
         pages = parser.pages_of(self._metadata.column(index))
-        column = Column(pages, place, is_dictionary=field.logical_type.startswith("dict:"))
+        column = Column(pages, place, is_dictionary=field.is_dictionary)
         num_rows = self._metadata.num_rows
         if field.id in self._top_level and column.num_rows != num_rows:
             raise place.corrupt(f"the column has {column.num_rows} of {num_rows} rows")

@@ -168,6 +168,6 @@ class PageParser:
             is_bool = self.field.logical_type == "bool"
             return describe_layout(message, self.place, is_bool=is_bool)
         if kind == _ARRAY_ENCODING and is_v2_0:
-            describer = ArrayDescriber(self.place, self.field.logical_type.startswith("dict:"))
+            describer = ArrayDescriber(self.place, self.field.is_dictionary)
             return ArrayPage(describer.describe(encodings20_pb2.ArrayEncoding.FromString(value)))
         raise self.place.unsupported(f"{kind[:80]} in a {self.version.value} file")

@@ -399,8 +399,7 @@ class LanceFileReader:
         list[FixedWidthPage] | None
             In row order; None if any page has levels, chunks or another encoding than raw rows.
         """
-        if not isinstance(column, int):
-            raise InvalidRequestError(f"a column of a file is a whole number, not {column!r}")
+        checked_number(f"a column of {self.path}", column, 0, self.num_columns - 1)
         return self._columns[column].fixed_width_pages()
 
     def _fetch(self, ranges: ByteRanges) -> Sequence[memoryview]:

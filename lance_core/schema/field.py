@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from lance_core.ids import FieldId
 
-_PACKED = "lance-encoding:packed"
+_PACKED = ("lance-encoding:packed", "packed")  # the second is how old writers spell it
+_YES = frozenset(("true", "1", "on", "yes", "y"))
+_FIXED_SIZE_LIST = "fixed_size_list:"
 _BLOB = "lance-encoding:blob"
 _EXTENSION = "ARROW:extension:name"
 _BLOB_V2 = "lance.blob.v2"
@@ -34,8 +36,18 @@ class LanceField:
 
     @property
     def asks_to_be_packed(self) -> bool:
-        """Whether its metadata asks for one column, on whatever type."""
-        return self.metadata.get(_PACKED, "").lower() == "true"
+        """Whether its metadata asks for one column, on whatever type.
+
+        pylance 14.0.2 writes one column for each of these words; it reads all of them in 2.0 files,
+        and "true" alone in later ones.
+        """
+        return any(self.metadata.get(key, "").lower() in _YES for key in _PACKED)
+
+    @property
+    def asks_in_other_words(self) -> bool:
+        """Whether it asks to be packed by another word than "true"."""
+        asked = (self.metadata.get(key, "").lower() for key in _PACKED)
+        return self.asks_to_be_packed and "true" not in asked
 
     @property
     def is_packed(self) -> bool:
@@ -44,6 +56,14 @@ class LanceField:
         Fields of other types may ask for it too; it means nothing there, as to pylance 14.0.2.
         """
         return self.asks_to_be_packed and self.logical_type == "struct"
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether its values, or the elements of its fixed-size lists, are dictionaries."""
+        kind = self.logical_type
+        while kind.startswith(_FIXED_SIZE_LIST):
+            kind = kind.removeprefix(_FIXED_SIZE_LIST)
+        return kind.startswith("dict:")
 
     @property
     def is_blob(self) -> bool:

@@ -73,6 +73,8 @@ WRONG_READS: dict[str, Callable[..., object]] = {
     "a buffer below zero": lambda r: r.global_buffer(-1),
     "a text for a buffer": lambda r: r.global_buffer("0"),
     "a text for a column's number": lambda r: r.fixed_width_pages("a"),
+    "a column that is not there": lambda r: r.fixed_width_pages(99),
+    "a column before the first": lambda r: r.fixed_width_pages(-1),
     "a number for columns to estimate": lambda r: r.stored_bytes([0]),
     "a fraction for a buffer": lambda r: r.global_buffer(0.0),
 }
