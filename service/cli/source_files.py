@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.dataset as ds
 
 from lance_core.errors import InvalidRequestError
+from service.cli.source_csv import CsvFile
+from service.cli.source_json import JsonLines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-_FORMATS = {
+    Types = Mapping[str, pa.DataType]
+
+_COMMA, _TAB = ",", "\t"
+_DELIMITERS = {".csv": _COMMA, ".tsv": _TAB}
+_JSON_LINES = frozenset((".jsonl", ".ndjson", ".json"))
+_OF_ARROW = {
     ".parquet": "parquet",
     ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
     ".arrow": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
 }
 _COMPRESSIONS = frozenset((".gz", ".bz2", ".zst", ".lz4"))
 _READ_AHEAD_BATCHES = 2
+
+
+class Source(Protocol):
+    """Rows that can be read more than once."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of all batches."""
+
+    def count_rows(self) -> int | None:
+        """Return how many rows there are, None if that can only be found by reading them."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows."""
 
 
 class SourceFiles:
@@ -37,6 +52,10 @@ class SourceFiles:
     ----------
     paths
         Files; their names tell the format, as ``a.parquet``, ``a.csv.gz``, ``a.jsonl``.
+    types
+        Types of columns that are known already, as those of the table to append to.
+    delimiter
+        What stands between values of CSV files; None = a comma, or a tab in ``.tsv``.
 
     Raises
     ------
@@ -44,20 +63,19 @@ class SourceFiles:
         A name tells no format, a file cannot be read, or columns of one name differ in type.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._parts = [_open(path) for path in paths]
+    def __init__(self, paths: Sequence[str], types: Types, delimiter: str | None = None) -> None:
+        self._parts = {path: _open(path, types, delimiter) for path in paths}
+        schemas = [_known(part.schema, types) for part in self._parts.values()]
         try:
-            self.schema = pa.unify_schemas([part.schema for part in self._parts])
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            self.schema = pa.unify_schemas(schemas)
+        except pa.ArrowException as error:
             raise InvalidRequestError(f"the files do not go together: {error}") from error
-        self._formats = [_format_of(Path(path)) for path in paths]
 
     def count_rows(self) -> int | None:
         """Return how many rows there are, None if that can only be found by reading them."""
-        if any(kind not in {"parquet", "ipc"} for kind in self._formats):
-            return None
-        counts: list[int] = [part.count_rows() for part in self._parts]
-        return sum(counts)
+        counts = [part.count_rows() for part in self._parts.values()]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
     def batches(self, watch: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         """Yield all rows, with the columns of all files; ``watch`` hears the rows of each batch.
@@ -65,103 +83,69 @@ class SourceFiles:
         Raises
         ------
         InvalidRequestError
-            A file turns out to hold something else than its beginning promised.
+            A value does not fit the type of its column.
         """
-        for part in self._parts:
-            scanner = part.replace_schema(self.schema).scanner(
-                batch_readahead=_READ_AHEAD_BATCHES, fragment_readahead=1
-            )
-            try:
-                for batch in scanner.to_batches():
-                    yield batch
-                    watch(batch.num_rows)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-                raise InvalidRequestError(f"{part.files[0]}: {error}") from error
+        for path, part in self._parts.items():
+            for batch in part.batches():
+                yield _fitted(path, batch, self.schema)
+                watch(batch.num_rows)
 
 
-def with_vectors(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], columns: Sequence[str]
-) -> pa.RecordBatchReader:
-    """Turn columns of lists into vectors, whose dimension is that of the first one.
+class _ArrowFile:
+    """A file that says itself what columns it has."""
 
-    Parameters
-    ----------
-    schema
-        Schema of the batches.
-    batches
-        The rows.
-    columns
-        Columns of lists of numbers, all of one length.
+    def __init__(self, path: str, form: str) -> None:
+        self._path = path
+        try:
+            self._dataset = ds.dataset(path, format=form)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidRequestError(f"{path} cannot be read: {error}") from error
+        self.schema: pa.Schema = self._dataset.schema
 
-    Raises
-    ------
-    InvalidRequestError
-        A column is no such thing. Later batches raise it while they are read.
-    """
-    if len(columns) == 0:
-        return pa.RecordBatchReader.from_batches(schema, batches)
-    for name in columns:
-        if schema.get_field_index(name) < 0:
-            raise InvalidRequestError(f'there is no column "{name}" to make vectors of')
-    waiting: list[pa.RecordBatch] = []
-    dimensions: dict[str, int] = {}
-    for batch in batches:
-        waiting.append(batch)
-        for name in columns:
-            if name not in dimensions:
-                dimensions.update(_dimension(name, batch.column(name)))
-        if len(dimensions) == len(columns):
-            break
-    if len(dimensions) < len(columns):
-        missing = next(name for name in columns if name not in dimensions)
-        raise InvalidRequestError(f'column "{missing}" holds no list, so no dimension is known')
-    for name, dimension in dimensions.items():
-        field = schema.field(name)
-        vector = pa.list_(pa.field("item", field.type.value_type), dimension)
-        schema = schema.set(schema.get_field_index(name), field.with_type(vector))
-    return pa.RecordBatchReader.from_batches(
-        schema, (_cast(batch, schema) for batch in _chained(waiting, batches))
-    )
+    def count_rows(self) -> int:
+        count: int = self._dataset.count_rows()
+        return count
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        scanner = self._dataset.scanner(batch_readahead=_READ_AHEAD_BATCHES, fragment_readahead=1)
+        try:
+            yield from scanner.to_batches()
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidRequestError(f"{self._path}: {error}") from error
 
 
-def _open(path: str) -> ds.FileSystemDataset:
-    kind = _format_of(Path(path))
-    if not Path(path).is_file():
-        raise InvalidRequestError(f"there is no file {path}")
-    form = kind
-    if kind == "tsv":
-        form = ds.CsvFileFormat(pa.csv.ParseOptions(delimiter="\t"))
-    try:
-        return ds.dataset(path, format=form)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidRequestError(f"{path} cannot be read: {error}") from error
-
-
-def _format_of(path: Path) -> str:
-    name = path.with_suffix("") if path.suffix.lower() in _COMPRESSIONS else path
-    kind = _FORMATS.get(name.suffix.lower())
-    if kind is None:
-        known = ", ".join(_FORMATS)
+def _open(path: str, types: Types, delimiter: str | None) -> Source:
+    place = Path(path)
+    suffixes = [suffix.lower() for suffix in place.suffixes if suffix.lower() not in _COMPRESSIONS]
+    ending = suffixes[-1] if suffixes else ""
+    if ending not in {*_DELIMITERS, *_JSON_LINES, *_OF_ARROW}:
+        known = ", ".join((*_DELIMITERS, *sorted(_JSON_LINES), *_OF_ARROW))
         raise InvalidRequestError(f"{path}: the name tells no format; names end in {known}")
-    return kind
+    if not place.is_file():
+        raise InvalidRequestError(f"there is no file {path}")
+    if ending in _OF_ARROW:
+        return _ArrowFile(path, _OF_ARROW[ending])
+    if ending in _DELIMITERS:
+        return CsvFile(path, types, _DELIMITERS[ending] if delimiter is None else delimiter)
+    return JsonLines(path, types)
 
 
-def _dimension(name: str, array: pa.Array) -> dict[str, int]:
-    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-        raise InvalidRequestError(f'column "{name}" has type {array.type}, which is no list')
-    lengths = array.value_lengths().drop_null()
-    return {name: lengths[0].as_py()} if len(lengths) > 0 else {}
+def _known(schema: pa.Schema, types: Types) -> pa.Schema:
+    fields = [field.with_type(types.get(field.name, field.type)) for field in schema]
+    return pa.schema(fields, metadata=schema.metadata)
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    try:
-        return batch.cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequestError(f"not all vectors are of one length: {error}") from error
-
-
-def _chained(
-    first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    yield from first
-    yield from rest
+def _fitted(path: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with all columns of a schema, those that it lacks null; loses no value."""
+    arrays = []
+    for field in schema:
+        place = batch.schema.get_field_index(field.name)
+        try:
+            arrays.append(
+                pa.nulls(batch.num_rows, field.type)
+                if place < 0
+                else batch.column(place).cast(field.type)
+            )
+        except (pa.ArrowException, ValueError) as error:
+            raise InvalidRequestError(f'{path}, column "{field.name}": {error}') from error
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
