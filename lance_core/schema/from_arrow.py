@@ -187,7 +187,7 @@ def _fixed_size_list(kind: pa.FixedSizeListType, path: str) -> str:
         raise _refused(kind, path, "use a list without a fixed size")
     else:
         name = _scalar(element, path)
-    if name in _VARIABLE or name == "null":
+    if name in _VARIABLE:
         raise _refused(kind, path, "use a list without a fixed size")
     if kind.list_size == 0:
         raise _refused(kind, path, "give it a dimension of at least 1")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from lance.file import LanceFileWriter as PylanceWriter
+from lance.file import LanceFileReader as PylanceReader, LanceFileWriter as PylanceWriter
 
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file import LanceFileReader, LanceFileWriter
@@ -33,6 +33,12 @@ DICTIONARIES = {
     "pairs of nulls": pa.FixedSizeListArray.from_arrays(NULLS, 2),
     "lists of nulls": pa.ListArray.from_arrays([0, 3, 12], NULLS),
     "structs of nulls": pa.StructArray.from_arrays([NULLS], ["a"]),
+}
+NO_VALUES = pa.list_(pa.null(), 2)
+PAIRS_OF_NULL = {
+    "pairs": pa.array([[None, None], None], NO_VALUES),
+    "lists of pairs": pa.array([[[None, None]], None], pa.list_(NO_VALUES)),
+    "structs of pairs": pa.array([{"a": [None, None]}, {"a": None}], pa.struct({"a": NO_VALUES})),
 }
 NUMBERS = pa.array([{"a": 1, "b": 2}, {"a": 3, "b": 9}])
 WORDS = ("true", "TRUE", "1", "on", "y", "Yes")
@@ -82,3 +88,14 @@ def test_words_after_which_pylance_cannot_read_are_not_written(
     schema = packed("packed", "1").schema
     with pytest.raises(UnsupportedFeatureError, match="must be"):
         LanceFileWriter.open_path(tmp_path / "a", schema, version=version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", PAIRS_OF_NULL)
+def test_fixed_size_lists_of_null_are_written(name: str, version: str, tmp_path: Path) -> None:
+    table = pa.table({"c": PAIRS_OF_NULL[name], "z": [7, 8]})
+    path = str(tmp_path / "a.lance")
+    with LanceFileWriter.open_path(path, table.schema, version=version) as writer:
+        writer.write_batch(table)
+    assert LanceFileReader.open_path(path).read_all().equals(table)
+    assert PylanceReader(path).read_all().to_table().to_pydict() == table.to_pydict()

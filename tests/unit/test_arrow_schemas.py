@@ -60,7 +60,6 @@ REFUSED_TYPES = [
     pa.map_(pa.string(), pa.int8(), keys_sorted=True),
     pa.list_(pa.list_(pa.int8()), 2),
     pa.list_(pa.string(), 2),
-    pa.list_(pa.null(), 2),
     pa.list_(pa.struct([pa.field("x", pa.int8())]), 2),
     pa.list_(pa.dictionary(pa.int8(), pa.string()), 2),
     pa.list_(pa.int8(), 0),
