@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from lance_core.ids import FieldId
 
-_PACKED = ("lance-encoding:packed", "packed")  # the second is how old writers spell it
+_PACKED = ("lance-encoding:packed", "packed")  # pylance 14.0.2 takes both
 _YES = frozenset(("true", "1", "on", "yes", "y"))
 _FIXED_SIZE_LIST = "fixed_size_list:"
 _BLOB = "lance-encoding:blob"
