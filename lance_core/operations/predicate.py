@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import reduce
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import checked_text
 from lance_core.operations.comparisons import compare, is_in
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
+        (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
       | (?P<text>'(?:[^']|'')*')
       | (?P<word>(?:`(?:[^`]|``)+`|[^\W\d]\w*)(?:\.(?:`(?:[^`]|``)+`|\w+))*)
       | (?P<sign><=|>=|<>|!=|==|[=<>(),-])
     )""",
     re.VERBOSE,
 )
+_LARGEST_EXPONENT = 400
+"""Beyond all numbers that columns hold, so that larger ones, and smaller ones, are all alike."""
+
 _OPERATORS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">"}
 _OPERATORS |= {">=": ">="}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -97,7 +101,7 @@ def parse_predicate(text: str) -> Predicate:
     """
     if not isinstance(text, str):
         raise InvalidRequestError(f'the predicate is {text!r}; give text such as "id = 3"')
-    parser = _Parser(text)
+    parser = _Parser(checked_text("the predicate", text))
     condition = parser.whole()
     return Predicate(tuple(parser.columns), condition)
 
@@ -210,12 +214,12 @@ class _Parser:
         return found
 
     def _literal(self) -> Literal:
-        sign = -1 if self._takes("-") else 1
+        is_negative = self._takes("-")
         kind, token = self._kind, self._token
         if kind == "number":
             self._next()
-            return sign * (int(token) if token.isdigit() else Decimal(token))
-        if sign < 0:
+            return _number(token, is_negative=is_negative)
+        if is_negative:
             self._fail("a number")
         if kind == "word" and token.upper() in _TIMES:
             self._next()
@@ -260,3 +264,21 @@ class _Parser:
         raise InvalidRequestError(
             f"predicate at character {self._start + 1}: {found} comes where {expected} could"
         )
+
+
+def _number(token: str, *, is_negative: bool) -> int | Decimal:
+    """Return a number; one too large or too small for any column as the limit of those."""
+    if token.isdigit() and len(token) <= _LARGEST_EXPONENT:
+        return -int(token) if is_negative else int(token)
+    sign = "-" if is_negative else ""
+    try:
+        number = Decimal(sign + token)
+    except InvalidOperation:
+        raise InvalidRequestError(f"{token[:40]} has too large an exponent") from None
+    if number.is_zero():
+        return Decimal(f"{sign}0")
+    if number.adjusted() > _LARGEST_EXPONENT:
+        return Decimal(f"{sign}1e{_LARGEST_EXPONENT}")
+    if number.adjusted() < -_LARGEST_EXPONENT:
+        return Decimal(f"{sign}1e-{_LARGEST_EXPONENT}")
+    return number

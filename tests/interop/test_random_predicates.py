@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from typing import TYPE_CHECKING
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -92,3 +94,64 @@ def test_a_predicate_holds_for_the_rows_that_pylance_finds(
         # "f != 0 OR f NOT IN (1)" holds for nulls too in pylance 14.0.2, which joins the two
         judged = {n for n, row in enumerate(batch.to_pylist()) if None not in row.values()}
     assert {row for row in judged if holds[row]} == found & judged, predicate
+
+
+FLOATS = [
+    None,
+    -math.inf,
+    -5.5,
+    -1.0,
+    -0.0,
+    0.0,
+    0.1,
+    1.0,
+    5.0,
+    65504.0,
+    math.inf,
+    math.nan,
+    -math.nan,
+]
+WIDTHS = [pa.float16(), pa.float32(), pa.float64()]
+float_literals = st.sampled_from(
+    ["0", "-0.0", "0.0", "0.1", "1", "-1", "5", "5.0", "-5.5", "1e400", "-1e400", "65504"]
+)
+float_columns = st.sampled_from([f"f{width.bit_width}" for width in WIDTHS])
+float_predicates = st.one_of(
+    st.builds("{}{} {} {}".format, negations, float_columns, operators, float_literals),
+    st.builds(
+        "{} {}IN ({})".format,
+        float_columns,
+        negations,
+        st.lists(float_literals, min_size=1, max_size=5).map(", ".join),
+    ),
+    st.builds(
+        "{} {}BETWEEN {} AND {}".format, float_columns, negations, float_literals, float_literals
+    ),
+)
+
+
+def float_rows() -> pa.Table:
+    columns = {
+        f"f{width.bit_width}": pa.array(
+            np.array([0.0 if each is None else each for each in FLOATS], width.to_pandas_dtype()),
+            mask=np.array([each is None for each in FLOATS]),
+        )
+        for width in WIDTHS
+    }
+    return pa.table({"row": range(len(FLOATS)), **columns})
+
+
+@pytest.fixture(scope="module")
+def floats() -> Iterator[lance.LanceDataset]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield lance.write_dataset(float_rows(), folder, data_storage_version="2.2")
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(predicate=float_predicates)
+def test_floats_are_ordered_as_pylance_orders_them(
+    floats: lance.LanceDataset, predicate: str
+) -> None:
+    found = floats.to_table(columns=["row"], filter=predicate)["row"].to_pylist()
+    holds = parse_predicate(predicate).holds(float_rows().to_batches()[0]).to_pylist()
+    assert [row for row, value in enumerate(holds) if value] == sorted(found), predicate

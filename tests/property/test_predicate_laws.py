@@ -1,0 +1,98 @@
+"""Predicates of any text on columns of any type: an answer, or an error of this library."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+from hypothesis import given, settings, strategies as st
+
+from lance_core.errors import LanceError
+from lance_core.operations.predicate import parse_predicate
+
+DAY = dt.datetime(2024, 1, 2, 3, 4, 5)  # noqa: DTZ001  # columns without a zone
+KINDS = [
+    *(pa.int8(), pa.uint8(), pa.int64(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
+    *(pa.decimal128(10, 2), pa.decimal128(38, 0), pa.decimal256(76, 70), pa.decimal128(5, -2)),
+    *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.duration("ms")),
+    *(pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("us", "America/New_York")),
+    *(pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary(2), pa.bool_()),
+    *(pa.null(), pa.list_(pa.int8()), pa.struct([("x", pa.int8())]), pa.uuid(), pa.bool8()),
+    *(pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.float32())),
+    *(pa.month_day_nano_interval(), pa.map_(pa.string(), pa.int8()), pa.json_()),
+]
+NAMES = [f"c{n}" for n in range(len(KINDS))]
+ROWS = pa.record_batch([pa.nulls(2, kind) for kind in KINDS], NAMES)
+
+number = st.one_of(
+    st.integers().map(str),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.sampled_from(
+        ["1.005", "1e400", "-1e400", "1e999999999", "-1e-999999999", "1e99999999999999999999"]
+    ),
+    st.sampled_from(
+        ["9" * 5000, "0." + "0" * 500 + "1", "0e999999999", "65505", "1e39", "1e38", ".5", "5."]
+    ),
+)
+text = st.one_of(
+    st.text(max_size=6).map(lambda each: "'" + each.replace("'", "''") + "'"),
+    st.sampled_from(["'2024-01-02'", "'2024-01-02T03:04:05.123456789'", "'03:04:05'", "'\ud800'"]),
+)
+literal = st.one_of(number, text, st.sampled_from(["NULL", "TRUE", "DATE '2024-01-02'"]))
+tests = st.one_of(
+    st.builds("{} {}".format, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), literal),
+    st.lists(literal, min_size=1, max_size=3).map(lambda each: f"IN ({', '.join(each)})"),
+    st.builds("NOT BETWEEN {} AND {}".format, literal, literal),
+)
+fragments = st.lists(
+    st.one_of(
+        st.text(max_size=4),
+        literal,
+        st.sampled_from(["AND", "OR", "NOT", "IN", "IS", "(", ")", ",", "-", "`", "'", "."]),
+        st.sampled_from([*NAMES, "=", "<", "BETWEEN", "NULL", "DATE", "\x00"]),
+    ),
+    max_size=12,
+).map(" ".join)
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(predicate=st.one_of(st.text(), fragments))
+def test_any_text_is_judged_or_refused(predicate: str) -> None:
+    with contextlib.suppress(LanceError):
+        parsed = parse_predicate(predicate)
+        if set(parsed.columns) <= set(NAMES):
+            assert len(parsed.holds(ROWS)) == 2
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(column=st.sampled_from(NAMES), test=tests)
+def test_any_literal_is_compared_with_any_column_or_refused(column: str, test: str) -> None:
+    with contextlib.suppress(LanceError):
+        assert parse_predicate(f"{column} {test}").holds(ROWS).to_pylist() == [False, False]
+
+
+decimals = st.decimals(-99, 99, places=2)
+
+
+@given(
+    held=st.lists(decimals, min_size=1, max_size=5),
+    asked=st.decimals(-150, 150, places=3) | st.sampled_from([Decimal("1e60"), Decimal("-1e60")]),
+    precision=st.sampled_from([4, 10, 38]),
+)
+def test_decimals_are_compared_as_numbers(
+    held: list[Decimal], asked: Decimal, precision: int
+) -> None:
+    batch = pa.record_batch({"d": pa.array(held, pa.decimal128(precision, 2))})
+    for operator, expected in (
+        ("=", [each == asked for each in held]),
+        ("!=", [each != asked for each in held]),
+        ("<", [each < asked for each in held]),
+        ("<=", [each <= asked for each in held]),
+        (">", [each > asked for each in held]),
+        (">=", [each >= asked for each in held]),
+    ):
+        assert parse_predicate(f"d {operator} {asked}").holds(batch).to_pylist() == expected
+    found = parse_predicate(f"d IN ({asked}, {held[0]})").holds(batch).to_pylist()
+    assert found == [each in {asked, held[0]} for each in held]
