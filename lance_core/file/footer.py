@@ -57,7 +57,9 @@ def parse_footer(path: str, tail: Tail) -> Footer:
     major, minor, magic = _END.unpack_from(view, len(view) - _END.size)
     if magic != _MAGIC:
         raise CorruptFileError(
-            path, f"the file does not end in LANC but in {magic!r}", offset=size - len(_MAGIC)
+            path,
+            f"the file does not end in LANC but in {magic!r}: it is no Lance file, or cut off",
+            offset=size - len(_MAGIC),
         )
     version = _version(path, (major, minor))
     if len(view) < _FOOTER.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import orjson
@@ -9,6 +10,7 @@ import typer
 from rich.console import Console
 
 from lance_core.dataset.inspect import inspect_dataset
+from lance_core.errors import DatasetNotFoundError
 from lance_core.file.inspect import inspect_file
 from lance_core.file.reader import LanceFileReader
 from service.cli.places import (
@@ -44,6 +46,8 @@ def inspect(
             if not json:
                 show_dataset(Console(), of_dataset)
             report = of_dataset.to_dict()
+        elif Path(place).is_dir():
+            raise DatasetNotFoundError(f"{place} is a folder without a dataset: no _versions/")
         else:
             reader = LanceFileReader.open_path(place, parse_options(storage_option))
             of_file = inspect_file(reader, has_ratios=ratios)

@@ -216,6 +216,12 @@ def test_a_place_without_a_dataset_is_an_error_with_status_1(tmp_path, command):
     assert "error:" in run(command, tmp_path / "nowhere.lance", status=1)
 
 
+def test_inspect_tells_folders_and_other_files_from_datasets(tmp_path):
+    assert "is a folder without a dataset" in run("inspect", tmp_path, status=1)
+    (tmp_path / "a.txt").write_text("some text " * 10)
+    assert "it is no Lance file" in run("inspect", tmp_path / "a.txt", status=1)
+
+
 def test_storage_options_without_a_value_are_refused(dataset):
     told = run("verify", dataset, "--storage-option", "region", status=2)
     assert "KEY=VALUE" in told
