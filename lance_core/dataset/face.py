@@ -105,9 +105,12 @@ class Dataset(DatasetMaintenance, DatasetVersions):
         Parameters
         ----------
         predicate
-            Comparisons of columns with literals, ``IN``, ``BETWEEN`` and ``IS [NOT] NULL``, joined
-            by ``AND``, ``OR``, ``NOT`` and parentheses: ``"price > 10 AND name IN ('a', 'b')"``.
-            ``"true"`` names all rows.
+            Tests joined by ``AND``, ``OR``, ``NOT`` and parentheses, as in
+            ``"price > 10 AND name IN ('a', 'b')"``; ``"true"`` names all rows. A test has its
+            column first, then ``=``, ``!=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=`` and a literal,
+            ``[NOT] IN (...)``, ``[NOT] BETWEEN ... AND ...`` or ``IS [NOT] NULL``. Texts stand in
+            single quotes, names with odd characters between backticks. NaN is above all numbers.
+            There is no ``LIKE`` and there are no functions yet.
 
         Raises
         ------

@@ -14,7 +14,7 @@ from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions
 from lance_core.operations.compact_trim import trim_reuse_index
 from lance_core.operations.progress import no_progress
-from lance_core.operations.verify import verify
+from lance_core.operations.verify_branches import verify_branch, verify_with_branches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,13 +141,15 @@ class DatasetMaintenance(DatasetReads):
     def verify(self, *, progress: Progress = no_progress) -> Iterator[Finding]:
         """Read all files of all versions, and yield what contradicts the format; best is nothing.
 
-        ``progress`` is called with how many versions are done, and of how many. Raises
-        ``StoreError`` where the store fails.
+        Of the main branch, other branches are read too; of another, nothing but that one. Places
+        are below the root of the main branch. ``progress`` is called with how many versions of a
+        branch are done, and of how many. Raises ``StoreError`` where the store fails.
         """
-        snapshot = self.snapshot
-        refs = root_of(snapshot).store
-        files, open_base = self.session.files, snapshot.open_base
-        return verify(files, snapshot.scheduler, refs, open_base, progress=progress)
+        branch, root = branch_of(self.snapshot), root_of(self.snapshot)
+        files, open_base = self.session.files, self.snapshot.open_base
+        if branch is None:
+            return verify_with_branches(files, root, open_base, progress=progress)
+        return verify_branch(files, root, branch, open_base, progress=progress)
 
     def _of(self, snapshot: Snapshot) -> Self:
         return type(self)(self.session, snapshot)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.face import Dataset
-from lance_core.dataset.places import as_uri, find_place
+from lance_core.dataset.places import as_uri, open_version
 from lance_core.errors import DatasetNotFoundError, InvalidRequestError
 from lance_core.operations.append import create_dataset
 from lance_core.operations.write_fragments import FragmentOptions
 from lance_core.query.session import Session
-from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +52,8 @@ def open_dataset(
     DatasetNotFoundError, VersionNotFoundError
         There is no such dataset, version, tag or branch.
     InvalidRequestError
-        The tag or branch is no possible name, or the tag is one of another branch.
+        The version is no number, the tag or branch no possible name, or the tag is one of
+        another branch.
     UnsupportedFeatureError
         Reading the dataset needs a feature that this release lacks.
     CorruptFileError
@@ -67,8 +67,7 @@ def open_dataset(
     def open_branch(place: str) -> RangeScheduler:
         return session.scheduler(place, storage_options)  # inside the dataset: nobody is asked
 
-    place, number = find_place(scheduler, version, branch, open_branch)
-    return Dataset(session, open_snapshot(place, number, open_base))
+    return Dataset(session, open_version(scheduler, version, branch, open_branch, open_base))
 
 
 def write_dataset(

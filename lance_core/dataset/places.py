@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from os import fspath
 from typing import TYPE_CHECKING
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.file.arguments import checked_location
 from lance_core.table.dataset_stores import uri_above, uri_below
 from lance_core.table.refs import MAIN_BRANCH, branch_root, read_branch, read_tag
+from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
     from lance_core.io.scheduler import RangeScheduler
@@ -55,35 +58,57 @@ def root_of(snapshot: Snapshot) -> RangeScheduler:
     return snapshot.scheduler if root is None else snapshot.open_base(root)
 
 
-def find_place(
-    root: RangeScheduler, version: int | str | None, branch: str | None, open_base: OpenBase
-) -> tuple[RangeScheduler, int | None]:
-    """Return where a version lies, and its number; None stays the latest.
+def open_version(
+    root: RangeScheduler,
+    version: int | str | None,
+    branch: str | None,
+    open_branch: OpenBase,
+    open_base: OpenBase,
+) -> Snapshot:
+    """Open a version by number or name.
 
     Parameters
     ----------
     root
         Reads from the root of the main branch.
     version
-        A number, or a tag, which names its branch itself.
+        A number, or a tag, which names its branch itself; None = the latest.
     branch
         None = the main one, or that of the tag.
-    open_base
+    open_branch
         Gives the means to read from the folder of a branch.
+    open_base
+        Gives the means to read files of other datasets.
 
     Raises
     ------
     VersionNotFoundError
-        There is no such tag or branch.
+        There is no such version, tag or branch.
     InvalidRequestError
         That is no possible name, or the tag is one of another branch.
+    CorruptFileError, UnsupportedFeatureError
+        As `open_snapshot`; places are below the root of the main branch.
     """
     if isinstance(version, str):
         branch, version = _resolve(root.store, version, branch)
     if branch is None or branch == MAIN_BRANCH:
-        return root, version
+        return open_snapshot(root, version, open_base)
     read_branch(root.store, branch)
-    return open_base(uri_below(root.store.uri, branch_root(branch))), version
+    place = open_branch(uri_below(root.store.uri, branch_root(branch)))
+    with told_below(branch):
+        return open_snapshot(place, version, open_base)
+
+
+@contextmanager
+def told_below(branch: str | None) -> Iterator[None]:
+    """Name files of a branch that contradict their format as they lie below the main root."""
+    try:
+        yield
+    except CorruptFileError as error:
+        if branch is None or branch == MAIN_BRANCH:
+            raise
+        path = f"{branch_root(branch)}/{error.path}"
+        raise CorruptFileError(path, error.reason, offset=error.offset) from error
 
 
 def _resolve(store: ObjectStore, tag: str, branch: str | None) -> tuple[str | None, int]:

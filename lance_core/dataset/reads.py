@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.dataset.places import branch_of, told_below
 from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
@@ -62,7 +63,8 @@ class DatasetReads:
 
     def versions(self) -> list[VersionInfo]:
         """Describe all versions, oldest first; reads every manifest."""
-        return list_versions(self.snapshot.scheduler)
+        with told_below(branch_of(self.snapshot)):
+            return list_versions(self.snapshot.scheduler)
 
     def latest_version(self) -> int:
         """Return the number of the newest version, which may be newer than this one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lance_core.dataset.places import as_uri, branch_of, find_place, root_of
+from lance_core.dataset.places import as_uri, branch_of, open_version, root_of, told_below
 from lance_core.dataset.reads import DatasetReads
 from lance_core.errors import InvalidRequestError
 from lance_core.file.arguments import checked_text
@@ -54,13 +54,15 @@ class DatasetVersions(DatasetReads):
         VersionNotFoundError
             There is no such version, tag or branch.
         InvalidRequestError
-            The tag or branch is no possible name, or the tag is one of another branch.
+            The version is no number, the tag or branch no possible name, or the tag is one of
+            another branch.
         """
         here, open_base = self.snapshot.scheduler, self.snapshot.open_base
         if branch is None and not isinstance(version, str):
-            return self._at(open_snapshot(here, version, open_base))
-        place, number = find_place(root_of(self.snapshot), version, branch, open_base)
-        return self._at(open_snapshot(place, number, open_base))
+            with told_below(branch_of(self.snapshot)):
+                return self._at(open_snapshot(here, version, open_base))
+        root = root_of(self.snapshot)
+        return self._at(open_version(root, version, branch, open_base, open_base))
 
     def restore(self, version: int | None = None) -> Self:
         """Make an old version the newest one again; those between stay readable.

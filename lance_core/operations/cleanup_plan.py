@@ -66,6 +66,8 @@ class CleanupOptions:
         age, retained = self.older_than, self.retain_versions
         if age is not None and not isinstance(age, timedelta):
             raise InvalidRequestError(f"older_than is {age!r}; give a datetime.timedelta")
+        if age is not None and age < timedelta(0):
+            raise InvalidRequestError(f"older_than is {age}; versions are not committed later")
         if retained is not None and not _is_count(retained):
             raise InvalidRequestError(
                 f"retain_versions is {retained!r}; at least the newest one stays, give 1 or more"

@@ -23,6 +23,7 @@ from lance_core.table.next_version import stamp
 from lance_core.table.refs import (
     Branch,
     branch_root,
+    check_new_branch,
     delete_branch,
     list_branches,
     list_tags,
@@ -135,6 +136,7 @@ def create_branch(
     InvalidRequestError
         That is no name of a branch, or there is one of the name.
     """
+    check_new_branch(name)
     folder = branch_root(name)
     if name in {each.name for each in list_branches(root)}:
         raise InvalidRequestError(f'there is a branch "{name}" already')

@@ -40,8 +40,8 @@ def verify(
 ) -> Iterator[Finding]:
     """Read all files of a dataset, and check all that the format demands of them.
 
-    Files that no version names are nobody's fault: cleanup removes them. Other branches and the
-    sources of clones are datasets of their own.
+    Files that no version names are nobody's fault: cleanup removes them. Other branches are
+    histories of their own (``verify_branches``), the sources of clones are datasets of their own.
 
     Parameters
     ----------
@@ -71,6 +71,20 @@ def verify(
     StoreError
         The store failed.
     """
+    yield from verify_history(files, scheduler, open_base, progress=progress)
+    findings = Findings()
+    check_refs(refs, findings)
+    yield from findings.drain()
+
+
+def verify_history(
+    files: TableFiles,
+    scheduler: RangeScheduler,
+    open_base: OpenBase,
+    *,
+    progress: Progress = no_progress,
+) -> Iterator[Finding]:
+    """Check all versions below one root, newest first; as `verify`, but no names."""
     findings = Findings()
     fragments, indices = FragmentChecker(files, findings), IndexChecker(findings)
     locations = list_manifests(scheduler.store)
@@ -83,8 +97,6 @@ def verify(
             indices.check(snapshot)
             _check_transaction(snapshot, location, findings)
         yield from findings.drain()
-    check_refs(refs, findings)
-    yield from findings.drain()
 
 
 def _check_transaction(snapshot: Snapshot, location: ManifestLocation, findings: Findings) -> None:

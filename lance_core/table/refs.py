@@ -30,6 +30,8 @@ BRANCHES_FOLDER = "_refs/branches"
 _BRANCH_ROOTS = "tree"
 _SUFFIX = ".json"
 _LARGEST_FILE = 1 << 20
+_LONGEST_FILE_NAME = 240
+"""In bytes: usual file systems take 255, of which stores need some while they write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def write_tag(store: ObjectStore, tag: Tag, *, replace: bool = False) -> None:
         "manifestSize": tag.manifest_size,
         "metadata": dict(tag.metadata),
     }
-    _write(store, _tag_path(tag.name), members, f'tag "{tag.name}"', replace=replace)
+    path = _tag_path(tag.name)
+    _check_length("tag", tag.name, path)
+    _write(store, path, members, f'tag "{tag.name}"', replace=replace)
 
 
 def delete_tag(store: ObjectStore, name: str) -> None:
@@ -126,6 +130,11 @@ def delete_tag(store: ObjectStore, name: str) -> None:
 def list_branches(store: ObjectStore) -> list[Branch]:
     """Return the branches of the dataset at the root of ``store`` by name; the main one is none."""
     return [read_branch(store, name) for name in _names(store, BRANCHES_FOLDER, _is_branch_name)]
+
+
+def branch_names(store: ObjectStore) -> list[str]:
+    """Return the names of the branches but the main one, whether or not their files are sound."""
+    return _names(store, BRANCHES_FOLDER, _is_branch_name)
 
 
 def read_branch(store: ObjectStore, name: str) -> Branch:
@@ -180,6 +189,11 @@ def branch_root(name: str) -> str:
     return f"{_BRANCH_ROOTS}/{name}"
 
 
+def check_new_branch(name: str) -> None:
+    """Raise ``InvalidRequestError`` for what no branch can be called."""
+    _check_length("branch", name, _branch_path(name))
+
+
 def _tag_path(name: str) -> str:
     _check_name("tag", name, _is_tag_name)
     return f"{TAGS_FOLDER}/{name}{_SUFFIX}"
@@ -205,10 +219,22 @@ def _is_word(part: str) -> bool:
 
 
 def _check_name(kind: str, name: object, is_name: Callable[[str], bool]) -> None:
-    if not isinstance(name, str) or not is_name(name):
+    if not isinstance(name, str):
+        raise InvalidRequestError(f"the name of a {kind} must be text, not {name!r}")
+    if not is_name(name):
         raise InvalidRequestError(
             f'"{name}" is no name of a {kind}: take letters, digits, ".", "-" and "_", not "." at'
             ' the ends, not ".." and not ".lock" at the end'
+        )
+
+
+def _check_length(kind: str, name: str, path: str) -> None:
+    """Refuse names of files that file systems do not take; told before anything is written."""
+    length = len(path.rpartition("/")[2].encode())
+    if length > _LONGEST_FILE_NAME:
+        raise InvalidRequestError(
+            f'the name "{name[:20]}..." of a {kind} makes the name of a file of {length} bytes, of'
+            f" which there may be {_LONGEST_FILE_NAME}; take a shorter one"
         )
 
 

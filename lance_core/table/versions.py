@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
+from lance_core.file.arguments import checked_number
 from lance_core.table.naming import (
     VERSIONS_FOLDER,
     NamingScheme,
@@ -68,12 +69,16 @@ def find_manifest(store: ObjectStore, version: int | None = None) -> ManifestLoc
         The store holds no manifest.
     VersionNotFoundError
         There is no such version; the message names those that exist.
+    InvalidRequestError
+        That is no number.
 
     Notes
     -----
     The version hint is not used: it may be stale, and probing onwards from it costs as many
     requests as a listing.
     """
+    if version is not None:
+        version = checked_number("a version", version, -(2**63), 2**64 - 1)
     locations = list_manifests(store)
     history = [location for location in locations if not is_detached(location.version)]
     if version is None and history:

@@ -25,7 +25,12 @@ def delete(
     branch: BranchOption = None,
     storage_option: StorageOptions = None,
 ) -> None:
-    """Delete the rows for which a predicate is true; old versions keep them until cleanup."""
+    """Delete the rows for which a predicate is true; old versions keep them until cleanup.
+
+    A test has its column first: =, !=, <>, <, <=, >, >=, [NOT] IN (...), [NOT] BETWEEN ... AND ...
+    or IS [NOT] NULL. AND, OR, NOT and parentheses join tests. Texts stand in single quotes, names
+    with odd characters between backticks. There is no LIKE and there are no functions yet.
+    """
     with told_errors():
         before = open_for_command(dataset, storage_option, branch)
         after = before.delete(where)

@@ -34,7 +34,8 @@ def inspect(
         bool, typer.Option(help="Of a file: read all rows, to compare sizes with Arrow memory.")
     ] = True,
     version: Annotated[
-        str | None, typer.Option(help="Of a dataset: number or tag of the version.")
+        str | None,
+        typer.Option(help="Of a dataset: number or tag of the version; digits alone are a number."),
     ] = None,
     branch: BranchOption = None,
     storage_option: StorageOptions = None,

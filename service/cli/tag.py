@@ -22,7 +22,12 @@ tag = typer.Typer(
     no_args_is_help=True,
 )
 
-_Name = Annotated[str, typer.Argument(help="Letters, digits, `.`, `-` and `_`.")]
+_Name = Annotated[
+    str,
+    typer.Argument(
+        help="Letters, digits, `.`, `-` and `_`; digits alone are taken for a version's number."
+    ),
+]
 _Version = Annotated[
     int | None, typer.Option(help="Number of the version; the latest if left out.")
 ]

@@ -21,6 +21,7 @@ def verify(
 ) -> None:
     """Read every file of every version, and check all that the format demands of them.
 
+    All branches are read, with --branch only that one.
     Prints one line per fault and ends with status 1 if there is any.
     """
     num_faults = 0

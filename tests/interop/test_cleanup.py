@@ -171,7 +171,7 @@ def test_the_newest_version_and_the_one_opened_stay(tmp_path: Path) -> None:
     history(tmp_path)
     snapshot = opened(tmp_path, 2)
     store = snapshot.scheduler.store
-    clean_up(snapshot, store, None, CleanupOptions(older_than=timedelta(days=-1)))
+    clean_up(snapshot, store, None, CleanupOptions(older_than=timedelta(0)))
     assert versions(tmp_path) == [2, 5]
     assert cleaned(tmp_path, versions=[5]).versions == ()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset import ColumnChange, write_dataset
+from lance_core.dataset import ColumnChange, open_dataset, write_dataset
 from lance_core.errors import InvalidRequestError, LanceError
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ ODD: dict[str, Callable[[Any], object]] = {
     "names that are numbers": lambda d: d.drop_columns([1]),
     "a version that is text": lambda d: d.restore("x"),
     "a version below all": lambda d: d.restore(-1),
+    "a long tag": lambda d: d.create_tag("a" * 300),
+    "a long tag of few letters": lambda d: d.create_tag("ä" * 130),
+    "a long branch": lambda d: d.create_branch("a/" * 100 + "b"),
+    "true as number": lambda d: d.checkout(True),
+    "a broken number": lambda d: d.checkout(1.0),
+    "true as number to open": lambda d: open_dataset(d.uri, True),
+    "true as number to restore": lambda d: d.restore(True),
+    "true as number to tag": lambda d: d.create_tag("x", True),
+    "an age below zero": lambda d: d.cleanup(older_than=timedelta(days=-1)),
+    "a literal beyond a decimal": lambda d: d.delete("id = 1e99999999999999999999"),
+    "half a pair in a predicate": lambda d: d.delete("s = '\ud800'"),
     "a tag that is a number": lambda d: d.create_tag(5),
     "no tag": lambda d: d.delete_tag(None),
     "a branch that is a number": lambda d: d.create_branch(5),
@@ -74,3 +86,13 @@ def test_what_is_no_argument_is_refused_and_changes_nothing(name: str, tmp_path:
         ODD[name](dataset)
     assert isinstance(caught.value, InvalidRequestError) or "version" in name
     assert {each.path for each in dataset.snapshot.scheduler.store.list_tree("")} == before
+
+
+def test_a_name_must_be_text_and_not_too_long(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "t", TABLE)
+    with pytest.raises(InvalidRequestError, match="the name of a tag must be text, not 5"):
+        dataset.create_tag(5)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(InvalidRequestError, match=r"305 bytes.*take a shorter one"):
+        dataset.create_tag("a" * 300)
+    assert dataset.create_tag("a" * 235).name == dataset.tags()[0].name
+    assert dataset.create_branch("b" * 235).count_rows() == 2
