@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 
+from lance_core.expr.predicate import parse_predicate
 from lance_core.ids import FragmentId
 from lance_core.io.waiting import for_each
-from lance_core.operations.predicate import parse_predicate
 from lance_core.row_address import fragment_of, offset_of
 from lance_core.scan.projection import PseudoColumn, resolve_projection
 from lance_core.scan.rows import scan_rows

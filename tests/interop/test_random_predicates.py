@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lance_core.operations.predicate import parse_predicate
+from lance_core.expr.predicate import parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

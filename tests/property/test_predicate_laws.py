@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings, strategies as st
 
 from lance_core.errors import LanceError
-from lance_core.operations.predicate import parse_predicate
+from lance_core.expr.predicate import parse_predicate
 
 DAY = dt.datetime(2024, 1, 2, 3, 4, 5)  # noqa: DTZ001  # columns without a zone
 KINDS = [

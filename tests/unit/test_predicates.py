@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.operations.predicate import parse_predicate
+from lance_core.expr.predicate import parse_predicate
 
 UTC = dt.UTC
 BATCH = pa.record_batch(
@@ -174,3 +174,28 @@ def test_literals_of_another_kind_are_refused(predicate: str, message: str) -> N
 def test_a_predicate_is_text() -> None:
     with pytest.raises(InvalidRequestError, match="give text such as"):
         parse_predicate(None)  # type: ignore[arg-type]  # that is the point
+
+
+def test_one_text_stands_for_all_spellings_of_a_predicate():
+    spellings = ["i>1 and not s in('a','b')", " i > 1 AND NOT s IN ( 'a' , 'b' ) "]
+    assert {parse_predicate(each).text for each in spellings} == {
+        "i > 1 AND NOT s IN ( 'a' , 'b' )"
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("s = 'A'", "s = 'a'"), ("date = 1", "DATE = 1"), ("`or` = 1", "`OR` = 1")]
+)
+def test_what_is_not_a_keyword_keeps_its_case(one, other):
+    assert parse_predicate(one).text != parse_predicate(other).text
+
+
+def test_a_predicate_tells_where_it_names_its_columns():
+    predicate = parse_predicate("i > 1 AND (s = 'a' OR i < 0)")
+    assert predicate.columns == ("i", "s")
+    assert predicate.places == (1, 12)
+
+
+def test_a_literal_that_does_not_fit_is_told_with_its_place():
+    with pytest.raises(TypeMismatchError, match="at character 12: column i is int8"):
+        rows("s = 'a' OR i = 'b'")

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.expr.comparisons import compare, is_in
 from lance_core.file.arguments import checked_text
-from lance_core.operations.comparisons import compare, is_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lance_core.operations.comparisons import Literal
+    from lance_core.expr.comparisons import Literal
 
     Condition = Callable[[pa.RecordBatch], pa.Array]
     """Returns true, false or null for each row of a batch that has the columns."""
@@ -63,13 +63,20 @@ class Predicate:
 
     Attributes
     ----------
+    text
+        The predicate as it is spelled without needless blanks, keywords in capitals: equal texts
+        mean the same.
     columns
         What it looks at, as paths, each once; batches to be judged have columns of these names.
+    places
+        Where each is named first: a character of the text as it was given, counted from 1.
     condition
         Judges the rows of a batch.
     """
 
+    text: str
     columns: tuple[str, ...]
+    places: tuple[int, ...]
     condition: Condition
 
     def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -103,7 +110,9 @@ def parse_predicate(text: str) -> Predicate:
         raise InvalidRequestError(f'the predicate is {text!r}; give text such as "id = 3"')
     parser = _Parser(checked_text("the predicate", text))
     condition = parser.whole()
-    return Predicate(tuple(parser.columns), condition)
+    return Predicate(
+        " ".join(parser.words), tuple(parser.columns), tuple(parser.columns.values()), condition
+    )
 
 
 class _Parser:
@@ -115,7 +124,8 @@ class _Parser:
         self._depth = 0
         self._kind = self._token = ""
         self._start = 0
-        self.columns: dict[str, None] = {}
+        self.columns: dict[str, int] = {}
+        self.words: list[str] = []
         self._next()
 
     def whole(self) -> Condition:
@@ -163,14 +173,15 @@ class _Parser:
             if self._takes(word):
                 value = _CONSTANTS[word]
                 return lambda batch: pa.repeat(pa.scalar(value), batch.num_rows)
-        return self._test(self._column())
+        place = self._start + 1
+        return _placed(place, self._test(self._column()))
 
     def _column(self) -> str:
         is_name = self._kind == "word" and self._token.upper() not in _RESERVED
         if not is_name:
             self._fail("a column, NOT or (")
         name = self._token
-        self.columns[name] = None
+        self.columns.setdefault(name, self._start + 1)
         self._next()
         return name
 
@@ -258,12 +269,26 @@ class _Parser:
         self._kind = str(match.lastgroup)
         self._token = match[self._kind]
         self._start, self._at = match.start(self._kind), match.end()
+        is_keyword = self._kind == "word" and self._token.upper() in _RESERVED
+        self.words.append(self._token.upper() if is_keyword else self._token)
 
     def _fail(self, expected: str) -> NoReturn:
         found = "the end" if self._kind == "end" else repr(self._token)
         raise InvalidRequestError(
             f"predicate at character {self._start + 1}: {found} comes where {expected} could"
         )
+
+
+def _placed(place: int, condition: Condition) -> Condition:
+    """Let errors of a condition tell the character at which it begins."""
+
+    def judged(batch: pa.RecordBatch) -> pa.Array:
+        try:
+            return condition(batch)
+        except TypeMismatchError as error:
+            raise TypeMismatchError(f"predicate at character {place}: {error}") from error
+
+    return judged
 
 
 def _number(token: str, *, is_negative: bool) -> int | Decimal:

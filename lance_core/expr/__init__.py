@@ -1,0 +1,1 @@
+"""The filter language: text, parsed, and judged over batches of rows."""
