@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.index.ordinals import OrdinalSpace, live_words
 from lance_core.index.vector.bound import BoundSegment
+from lance_core.index.vector.quantizer import SearchOptions
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.io.open import open_store
 from lance_core.io.scheduler import RangeScheduler
@@ -101,7 +102,7 @@ class OpenedSegment:
             query = query / np.linalg.norm(query)
         order, _ = self.segment.rank(query)
         held = self.bound.acquire(order[:nprobes])
-        return self.bound.search(held, query, self.live, k)
+        return self.bound.search(held, query, self.live, SearchOptions(k))
 
 
 def open_segment(store: ObjectStore, cache_bytes: int = CACHE_BYTES) -> OpenedSegment:

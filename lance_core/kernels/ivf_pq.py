@@ -1,4 +1,4 @@
-"""Searching partitions that hold 8-bit product-quantiser codes.
+"""Searching partitions that hold product-quantiser codes of 8 or 4 bits.
 
 Every sum is formed in the order in which pylance forms it, so distances are equal bit for bit.
 Passes over four columns of codes were the fastest of those measured (hot-path page, section 3);
@@ -21,7 +21,7 @@ from lance_core.kernels.memory import (
     uint32_at,
     uint64_at,
 )
-from lance_core.kernels.pq_table import NUM_CODES, fill_table
+from lance_core.kernels.pq_table import NUM_CODES, NUM_NIBBLES, fill_table
 from lance_core.kernels.topk import TopRows, any_within, distance_of, offer_rows
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _COLUMNS_AT_ONCE = 4
 _FLOAT_BYTES = 4
 _ENTRIES_BYTES = NUM_CODES * _FLOAT_BYTES
+_NIBBLE_ENTRIES_BYTES = NUM_NIBBLES * _FLOAT_BYTES
 _BLOCK_ROWS = 128
 
 
@@ -51,8 +52,8 @@ def search_pq(
     ----------
     blocks
         Shape ``(n, 3)``, C-contiguous and writable. Per partition: address of its codes, one column
-        of ``rows`` bytes per sub-vector; address of its uint32 ordinals; number of rows. The caller
-        keeps the memory alive.
+        of ``rows`` bytes per sub-vector, or per two sub-vectors of 4-bit codes; address of its
+        uint32 ordinals; number of rows. The caller keeps the memory alive.
     probes
         Shape ``(n,)``: the partitions, to find their centroids.
     query
@@ -60,7 +61,8 @@ def search_pq(
     centroids
         Shape ``(P, d)``, C-contiguous and writable.
     codebook
-        Shape ``(m, d / m, 256)``: per sub-vector and sub-dimension the values of all codes.
+        Shape ``(m, d / m, 256)``, or 16 for 4-bit codes: per sub-vector and sub-dimension the
+        values of all codes.
     words
         Dense bitset over ordinals; only rows whose bit is set are kept.
     top
@@ -130,6 +132,27 @@ def add_columns(
 
 
 @kernel(ordered=True)
+def add_packed_columns(
+    codes_address: int,
+    stride: int,
+    table_address: int,
+    num_columns: int,
+    distances: NDArray[np.float32],
+) -> None:
+    """Do the same for 4-bit codes: a byte holds those of two columns, the first in its low half.
+
+    pylance adds the entries of a byte to each other first (observed with 14.0.2).
+    """
+    for j in range(0, num_columns, 2):
+        column = bytes_at(codes_address + (j >> 1) * stride, len(distances))
+        low = float32_at(table_address + j * _NIBBLE_ENTRIES_BYTES, NUM_NIBBLES)
+        high = float32_at(table_address + (j + 1) * _NIBBLE_ENTRIES_BYTES, NUM_NIBBLES)
+        for i in range(len(distances)):
+            code = column[i]
+            distances[i] += low[code & np.uint8(15)] + high[code >> np.uint8(4)]
+
+
+@kernel(ordered=True)
 def sum_codes(
     codes_address: int,
     residual: NDArray[np.float32],
@@ -148,11 +171,11 @@ def sum_codes(
     Parameters
     ----------
     codes_address
-        Where the codes lie: one column of ``len(distances)`` bytes per sub-vector.
+        Where the codes lie, in columns of ``len(distances)`` bytes.
     residual
         Shape ``(d,)``: the query less the centroid. Not used for dot.
     table
-        Shape ``(m, 256)``. For dot it is given, and no block is given up; else it is scratch.
+        Shape ``(m, codes)``. For dot it is given, and no block is given up; else it is scratch.
     worst
         Rows above this are not wanted.
     distances
@@ -167,6 +190,7 @@ def sum_codes(
     """
     count = len(distances)
     width = codebook.shape[1]
+    is_packed = codebook.shape[2] == NUM_NIBBLES
     sums = distances.ctypes.data
     distances[:] = np.float32(0)
     num_blocks = 0
@@ -178,14 +202,18 @@ def sum_codes(
         if not is_dot:
             part = residual[first * width : stop * width]
             fill_table(part, codebook[first:stop], table[first:stop], is_dot)
-        columns = codes_address + first * count
-        entries = table.ctypes.data + first * _ENTRIES_BYTES
+        before = first >> 1 if is_packed else first
+        columns = codes_address + before * count
+        entries = table.ctypes.data + first * table.shape[1] * _FLOAT_BYTES
         kept = 0
         for block in range(num_blocks):
             start = starts[block]
             rows = min(_BLOCK_ROWS, count - start)
             of_block = float32_at(sums + start * _FLOAT_BYTES, rows)
-            add_columns(columns + start, count, entries, stop - first, of_block)
+            if is_packed:
+                add_packed_columns(columns + start, count, entries, stop - first, of_block)
+            else:
+                add_columns(columns + start, count, entries, stop - first, of_block)
             if is_dot or any_within(of_block, worst):
                 starts[kept] = start
                 kept += 1
@@ -212,7 +240,8 @@ def _search_pq(
 ) -> None:
     words = uint64_at(words_address, num_words)
     num_columns = len(codebook)
-    table = np.empty((num_columns, NUM_CODES), np.float32)
+    table = np.empty((num_columns, codebook.shape[2]), np.float32)
+    code_bytes = num_columns >> 1 if codebook.shape[2] == NUM_NIBBLES else num_columns
     if is_dot:
         fill_table(query, codebook, table, is_dot)
     most_rows = 0
@@ -224,7 +253,7 @@ def _search_pq(
         count = blocks[block, 2]
         if block + 1 < len(blocks):
             # Columns of codes are too short for the processor to see them coming.
-            prefetch_bytes(blocks[block + 1, 0], blocks[block + 1, 2] * num_columns)
+            prefetch_bytes(blocks[block + 1, 0], blocks[block + 1, 2] * code_bytes)
         distances = scratch[:count]
         ordinals = uint32_at(blocks[block, 1], count)
         residual = query - centroids[probes[block]]

@@ -9,7 +9,7 @@ How pylance 14.0.2 forms the sum over the ``w`` dimensions of a sub-vector depen
 * above 16: in sixteen lanes, these summed one after the other; what is left of the last sixteen
   one after the other, then added.
 
-Every operation runs over the 256 codes at once, so the order costs nothing.
+Every operation runs over the 256 codes (16 of 4-bit codes) at once, so the order costs nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NUM_CODES = 256
+NUM_NIBBLES = 16
 
 _FEW = 8
 _MANY = 16
@@ -75,12 +76,13 @@ def fill_table(
     query
         Shape ``(d,)``: the query, or its residual.
     codebook
-        Shape ``(m, d / m, 256)``.
+        Shape ``(m, d / m, c)``; ``c`` codes, 256 or 16.
     table
-        Shape ``(m, 256)``: receives squared l2 distances, or ``1 - q.c``.
+        Shape ``(m, c)``: receives squared l2 distances, or ``1 - q.c``.
     """
     width = codebook.shape[1]
-    if width == _FEW and not is_dot:
+    num_codes = codebook.shape[2]
+    if width == _FEW and num_codes == NUM_CODES and not is_dot:
         # The usual case: by address, because counting views costs as much as the sums.
         for j in range(len(codebook)):
             square_eight_lanes(
@@ -89,7 +91,7 @@ def fill_table(
                 table.ctypes.data + j * _ENTRIES_BYTES,
             )
         return
-    scratch = np.empty((_HALF, NUM_CODES), np.float32)
+    scratch = np.empty((_HALF, num_codes), np.float32)
     for j in range(len(codebook)):
         part = query[j * width : (j + 1) * width]
         if width < _FEW:
@@ -101,7 +103,7 @@ def fill_table(
             sum_sixteen_lanes(part, codebook[j], table[j], scratch[0], is_dot)
         if is_dot:
             row = table[j]
-            for c in range(NUM_CODES):
+            for c in range(num_codes):
                 row[c] = np.float32(1) - row[c]
 
 
@@ -144,7 +146,7 @@ def sum_eight_lanes(
     is_dot: bool,
 ) -> None:
     """Write the sum of 8 to 16 products in eight lanes."""
-    if len(part) < _MANY and not is_dot:
+    if len(part) < _MANY and len(row) == NUM_CODES and not is_dot:
         square_eight_lanes(part.ctypes.data, values.ctypes.data, row.ctypes.data)
     else:
         for lane in range(_HALF):
@@ -158,7 +160,7 @@ def sum_eight_lanes(
 
 @kernel(ordered=True)
 def square_eight_lanes(part_address: int, values_address: int, row_address: int) -> None:
-    """Write the sum of the first eight squared gaps as a tree of halves, in one pass."""
+    """Write the sum of the first eight squared gaps to 256 codes, as a tree of halves."""
     part = float32_at(part_address, _FEW)
     row = float32_at(row_address, NUM_CODES)
     q0, q1, q2, q3 = part[0], part[1], part[2], part[3]

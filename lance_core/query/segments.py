@@ -14,6 +14,7 @@ from lance_core.index.ordinals import RowIdSpace, live_id_words
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
 from lance_core.index.vector.bound import BoundSegment
 from lance_core.index.vector.metric import metric_in_details
+from lance_core.index.vector.quantizer import SearchOptions
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.query.merge import NO_CANDIDATES
 from lance_core.query.plan import SegmentDescription
@@ -208,6 +209,7 @@ class SegmentSearch:
     def probe(self, num_partitions: int) -> Candidates:
         """Search the next partitions in order of their distance."""
         chosen = self._order[self.num_probed : self.num_probed + num_partitions]
+        is_late = self.num_probed > 0
         self.num_probed += len(chosen)
         if len(chosen) == 0:
             return NO_CANDIDATES
@@ -215,11 +217,6 @@ class SegmentSearch:
         held = partitions.resident(chosen) if self._resident_only else partitions.acquire(chosen)
         if held is None:
             raise NotResidentError("partitions have to be read")
-        return partitions.search(
-            held,
-            self._query,
-            self._bound.words,
-            self._search.k,
-            self._plan.lower_bound,
-            self._plan.upper_bound,
-        )
+        plan = self._plan
+        options = SearchOptions(self._search.k, plan.lower_bound, plan.upper_bound, is_late=is_late)
+        return partitions.search(held, self._query, self._bound.words, options)

@@ -114,9 +114,7 @@ def needed_bytes(
     )
     (column,) = dataset._engine._columns.values()
     (segment,) = column._segments.values()
-    header = segment.centroids.nbytes
-    assert segment.pq is not None
-    header += segment.pq.codebook.nbytes
+    header = segment.centroids.nbytes + segment.quantizer.nbytes
     order, _ = segment.rank(query())
     probed = int(segment.lengths[order[:num_probes]].sum()) * (8 + NUM_SUB_VECTORS)
     uncovered = 500 * DIMENSION * 4

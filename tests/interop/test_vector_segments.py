@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lance_core.kernels
-from lance_core.index.registry import UnusableSegmentError
+from lance_core.index.vector.pq import ProductQuantizer
 from lance_core.io.counting_store import CountingStore
 from lance_core.kernels.warm import warm_kernels
 from tests.opened_segment import BuiltIndex, build_index, open_segment
@@ -76,8 +76,8 @@ def test_pq_codes_stored_row_by_row_are_read(tmp_path: Path) -> None:
         tmp_path, "IVF_PQ", "l2", options={"num_sub_vectors": 4, "skip_transpose": True}
     )
     opened = open_segment(built.store())
-    assert opened.segment.pq is not None
-    assert not opened.segment.pq.is_transposed
+    assert isinstance(opened.segment.quantizer, ProductQuantizer)
+    assert not opened.segment.quantizer.is_transposed
     assert_equal_answers(built, opened, tolerance=0)
 
 
@@ -117,17 +117,30 @@ def test_deleted_rows_are_never_found_and_take_no_place(tmp_path: Path) -> None:
     assert_equal_answers(built, open_segment(built.store()), tolerance=0)
 
 
-@pytest.mark.parametrize("index_type", ["IVF_SQ", "IVF_HNSW_SQ", "IVF_RQ"])
-def test_types_of_later_releases_are_unusable_by_name(tmp_path: Path, index_type: str) -> None:
-    built = build_index(tmp_path, index_type, "l2")
-    with pytest.raises(UnusableSegmentError, match=index_type):
-        open_segment(built.store())
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("sub_vectors", [2, 4, 16])
+def test_pq_of_four_bits_equals_pylance_bit_for_bit(
+    tmp_path: Path, metric: str, sub_vectors: int
+) -> None:
+    built = build_index(
+        tmp_path,
+        "IVF_PQ",
+        metric,
+        dimension=32,
+        options={"num_sub_vectors": sub_vectors, "num_bits": 4},
+    )
+    tolerance = 1e-6 if metric == "cosine" else 0
+    assert_equal_answers(built, open_segment(built.store()), tolerance=tolerance)
 
 
-def test_pq_of_four_bits_is_unusable(tmp_path: Path) -> None:
-    built = build_index(tmp_path, "IVF_PQ", "l2", options={"num_sub_vectors": 4, "num_bits": 4})
-    with pytest.raises(UnusableSegmentError, match="4 bits"):
-        open_segment(built.store())
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_scalar_quantised_vectors_equal_pylance(
+    tmp_path: Path, metric: str, version: Literal["2.0", "2.1", "2.2"]
+) -> None:
+    built = build_index(tmp_path, "IVF_SQ", metric, dimension=32, version=version)
+    scale = np.square(built.vectors).sum(axis=1).max() if metric == "dot" else 1
+    assert_equal_answers(built, open_segment(built.store()), tolerance=1e-5 * scale)
 
 
 def test_a_warm_search_reads_nothing_and_a_cold_one_little_more_than_its_partitions(

@@ -16,7 +16,10 @@ from lance_core.ids import ColumnIndex, FieldId
 from lance_core.index.ordinals import OrdinalSpace, live_words
 from lance_core.index.vector.bound import BoundSegment
 from lance_core.index.vector.metric import Metric
-from lance_core.index.vector.segment import PartitionStorage, ProductQuantizer, VectorSegment
+from lance_core.index.vector.pq import ProductQuantizer
+from lance_core.index.vector.quantizer import SearchOptions
+from lance_core.index.vector.segment import VectorSegment
+from lance_core.index.vector.storage import PartitionStorage
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.metering import metered
 from lance_core.io.scheduler import RangeScheduler
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.file.reader import LanceFileReader
+    from lance_core.index.candidates import Candidates
+    from lance_core.index.vector.held_partitions import HeldPartitions
 
 LENGTHS = (3, 0, 5, 2)
 NUM_ROWS = sum(LENGTHS)
@@ -65,21 +70,21 @@ def make_segment(reader: FakeReader, *, is_transposed: bool = True) -> VectorSeg
     lengths = np.array(LENGTHS, np.int64)
     codebook = np.zeros((2, 1, 256), np.float32)
     codebook[:, 0, :] = np.arange(256)
+    centroids = np.zeros((len(LENGTHS), 2), np.float32)
     return VectorSegment(
         uuid="x",
         folder=Place(RangeScheduler(MemoryStore()), "_indices/x"),
         kind="IVF_PQ",
         metric=Metric.L2,
-        centroids=np.zeros((len(LENGTHS), 2), np.float32),
+        centroids=centroids,
         offsets=np.cumsum(lengths) - lengths,
         lengths=lengths,
         storage=PartitionStorage(
             cast("LanceFileReader", reader),
             ColumnTarget(ROW_IDS, {ROW_IDS.id: ColumnIndex(0)}),
-            ColumnTarget(CODES, {CODES.id: ColumnIndex(1)}),
-            pa.uint8(),
+            (ColumnTarget(CODES, {CODES.id: ColumnIndex(1)}),),
         ),
-        pq=ProductQuantizer(codebook, is_transposed),
+        quantizer=ProductQuantizer(codebook, centroids, Metric.L2, is_transposed),
     )
 
 
@@ -98,6 +103,16 @@ def bind(
         SPACE,
         "store",
     )
+
+
+def nearest(
+    bound: BoundSegment,
+    held: HeldPartitions,
+    query: NDArray[np.float32],
+    words: NDArray[np.uint64],
+    k: int,
+) -> Candidates:
+    return bound.search(held, query, words, SearchOptions(k))
 
 
 def ids(*partitions: int) -> NDArray[np.int64]:
@@ -160,16 +175,16 @@ def test_a_partition_dropped_by_the_cache_is_read_again() -> None:
 def test_a_search_keeps_its_partitions_when_the_cache_drops_them() -> None:
     bound = bind(FakeReader(), cache := ByteCache(1 << 20))
     held = bound.acquire(ids(0, 2))
-    expected = bound.search(held, QUERY, ALL, 10)
+    expected = nearest(bound, held, QUERY, ALL, 10)
     cache.clear()
     gc.collect()
-    found = bound.search(held, QUERY, ALL, 10)
+    found = nearest(bound, held, QUERY, ALL, 10)
     np.testing.assert_array_equal(found.distances, expected.distances)
 
 
 def test_partitions_larger_than_the_budget_are_searched_all_the_same() -> None:
     bound = bind(FakeReader(), ByteCache(0))
-    assert len(bound.search(bound.acquire(ids(0, 2, 3)), QUERY, ALL, 100)) == NUM_ROWS
+    assert len(nearest(bound, bound.acquire(ids(0, 2, 3)), QUERY, ALL, 100)) == NUM_ROWS
 
 
 def test_partitions_in_use_are_the_last_to_leave_a_full_cache() -> None:
@@ -189,14 +204,14 @@ def test_codes_run_over_the_whole_partition_column_by_column() -> None:
     reader = FakeReader()
     bound = bind(reader)
     # partition 0: bytes 0..5 are the first codes 0, 1, 2 and the second codes 3, 4, 5
-    found = bound.search(bound.acquire(ids(0)), QUERY, ALL, 3)
+    found = nearest(bound, bound.acquire(ids(0)), QUERY, ALL, 3)
     assert found.distances.tolist() == [0 + 9, 1 + 16, 4 + 25]
     assert found.row_ids.tolist() == [9, 8, 7]
 
 
 def test_codes_stored_row_by_row_are_turned() -> None:
     bound = bind(FakeReader(), is_transposed=False)
-    found = bound.search(bound.acquire(ids(0)), QUERY, ALL, 3)
+    found = nearest(bound, bound.acquire(ids(0)), QUERY, ALL, 3)
     assert found.distances.tolist() == [0 + 1, 4 + 9, 16 + 25]
 
 
@@ -210,19 +225,19 @@ def test_rows_outside_the_space_are_never_found() -> None:
         "store",
     )
     words = live_words(space, {})
-    found = bound.search(bound.acquire(ids(0, 2, 3)), QUERY, words, 100)
+    found = nearest(bound, bound.acquire(ids(0, 2, 3)), QUERY, words, 100)
     assert sorted(found.row_ids.tolist()) == list(range(8))
 
 
 def test_a_search_in_pieces_finds_the_same() -> None:
     bound = bind(FakeReader())
     held = bound.acquire(ids(2, 1, 3, 0))
-    expected = bound.search(held, QUERY, ALL, 4)
+    expected = nearest(bound, held, QUERY, ALL, 4)
     for max_rows in (1, 5, 7, 100):
         top = TopRows(4, held.num_rows)
         pieces = list(held.pieces(max_rows))
         for piece in pieces:
-            bound.search_into(piece, QUERY, ALL, top)
+            bound.search_into(piece, QUERY, ALL, top, SearchOptions(4))
         assert sum(len(piece.partitions) for piece in pieces) == 4
         found = bound.candidates(top)
         assert found.row_ids.tolist() == expected.row_ids.tolist()
@@ -231,13 +246,13 @@ def test_a_search_in_pieces_finds_the_same() -> None:
 def test_k_of_any_size_is_cut_to_the_rows_held() -> None:
     bound = bind(FakeReader())
     held = bound.acquire(ids(0))
-    assert len(bound.search(held, QUERY, ALL, 2**63 - 1)) == 3
-    assert len(bound.search(held, QUERY, ALL, 0)) == 0
+    assert len(nearest(bound, held, QUERY, ALL, 2**63 - 1)) == 3
+    assert len(nearest(bound, held, QUERY, ALL, 0)) == 0
 
 
 def test_holding_no_partition_finds_nothing() -> None:
     bound = bind(FakeReader())
-    assert len(bound.search(bound.acquire(ids()), QUERY, ALL, 5)) == 0
+    assert len(nearest(bound, bound.acquire(ids()), QUERY, ALL, 5)) == 0
     assert list(bound.acquire(ids()).pieces(10)) == []
 
 
@@ -245,16 +260,16 @@ def test_read_only_queries_and_masks_are_taken() -> None:
     bound = bind(FakeReader())
     query, words = QUERY.copy(), ALL.copy()
     query.flags.writeable = words.flags.writeable = False
-    assert len(bound.search(bound.acquire(ids(0)), query, words, 5)) == 3
+    assert len(nearest(bound, bound.acquire(ids(0)), query, words, 5)) == 3
 
 
 def test_a_query_or_mask_of_the_wrong_size_is_refused() -> None:
     bound = bind(FakeReader())
     held = bound.acquire(ids(0))
     with pytest.raises(InvalidRequestError, match="dimensions"):
-        bound.search(held, np.zeros(3, np.float32), ALL, 5)
+        nearest(bound, held, np.zeros(3, np.float32), ALL, 5)
     with pytest.raises(InvalidRequestError, match="mask"):
-        bound.search(held, QUERY, np.zeros(0, np.uint64), 5)
+        nearest(bound, held, QUERY, np.zeros(0, np.uint64), 5)
 
 
 def test_a_null_row_address_is_corrupt() -> None:
@@ -279,7 +294,7 @@ def test_threads_that_miss_the_same_partitions_read_each_once() -> None:
 
     def search(partitions: tuple[int, ...]) -> int:
         start.wait()
-        return len(bound.search(bound.acquire(ids(*partitions)), QUERY, ALL, 100))
+        return len(nearest(bound, bound.acquire(ids(*partitions)), QUERY, ALL, 100))
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(search, [(0, 2), (2, 3), (3, 0), (0, 2, 3)]))

@@ -9,15 +9,15 @@ from lance_core.errors import CorruptFileError
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.header import (
     Declaration,
-    PqParameters,
+    ivf_buffer_number,
     read_centroids,
-    read_codebook,
     read_declaration,
-    read_ivf_buffer,
     read_partitions,
-    read_pq_parameters,
+    storage_object,
 )
+from lance_core.index.vector.kinds import vector_index_kind
 from lance_core.index.vector.metric import Metric
+from lance_core.index.vector.pq import PqParameters, read_codebook, read_pq_parameters
 from lance_core.proto import index_pb2
 
 PATH = "_indices/x/auxiliary.idx"
@@ -35,9 +35,8 @@ IVF = bytes.fromhex(
 )
 
 
-def storage(**changes: object) -> dict[str, str]:
-    inner = {key: value for key, value in {**PQ, **changes}.items() if value is not ...}
-    return {"storage_metadata": json.dumps([json.dumps(inner)])}
+def storage(**changes: object) -> dict[str, object]:
+    return {key: value for key, value in {**PQ, **changes}.items() if value is not ...}
 
 
 def tensor(values: np.ndarray, shape: tuple[int, ...] | None = None) -> index_pb2.Tensor:
@@ -54,19 +53,16 @@ def test_type_and_metric_are_read() -> None:
     assert read_declaration({"lance:index": text}, PATH) == Declaration("IVF_PQ", Metric.COSINE)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"type":"IVF_NEW","distance_type":"l2"}',
-        '{"type":"IVF_FLAT","distance_type":"hamming"}',
-        '{"type":"IVF_FLAT"}',
-        '{"type":["IVF_PQ"],"distance_type":["l2"]}',
-        "{}",
-    ],
-)
-def test_an_unknown_type_or_metric_makes_the_segment_unusable(text: str) -> None:
+@pytest.mark.parametrize("metric", ["jaccard", None, 3])
+def test_an_unknown_metric_makes_the_segment_unusable(metric: object) -> None:
+    text = json.dumps({"type": "IVF_PQ", "distance_type": metric})
     with pytest.raises(UnusableSegmentError):
         read_declaration({"lance:index": text}, PATH)
+
+
+def test_an_unknown_type_makes_the_segment_unusable() -> None:
+    with pytest.raises(UnusableSegmentError, match="IVF_NEW"):
+        vector_index_kind("IVF_NEW")
 
 
 def test_files_without_a_declaration_are_unusable() -> None:
@@ -83,11 +79,11 @@ def test_a_declaration_that_is_no_object_is_corrupt(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "²", "9" * 5000])
 def test_a_buffer_number_must_be_a_small_positive_number(text: str) -> None:
     with pytest.raises(CorruptFileError):
-        read_ivf_buffer({"lance:ivf": text}, PATH)
+        ivf_buffer_number({"lance:ivf": text}, PATH)
 
 
 def test_quantiser_parameters_are_read() -> None:
-    assert read_pq_parameters(storage(), PATH) == PqParameters(2, 4, True, 2, b"")
+    assert read_pq_parameters(storage(), PATH) == PqParameters(8, 2, 4, True, 2, b"")
 
 
 def test_codes_are_by_row_unless_said_to_be_transposed() -> None:
@@ -95,7 +91,7 @@ def test_codes_are_by_row_unless_said_to_be_transposed() -> None:
     assert not read_pq_parameters(storage(transposed=...), PATH).is_transposed
 
 
-@pytest.mark.parametrize("nbits", [4, None, ..., "8"])
+@pytest.mark.parametrize("nbits", [3, None, ..., "8", True])
 def test_other_widths_of_codes_make_the_segment_unusable(nbits: object) -> None:
     with pytest.raises(UnusableSegmentError):
         read_pq_parameters(storage(nbits=nbits), PATH)
@@ -113,6 +109,7 @@ def test_older_writers_keep_the_codebook_in_the_metadata() -> None:
         {"num_sub_vectors": 0},
         {"num_sub_vectors": True},
         {"num_sub_vectors": 3},
+        {"num_sub_vectors": 1, "nbits": 4},
         {"dimension": "4"},
         {"dimension": ...},
         {"codebook_position": -1},
@@ -129,7 +126,12 @@ def test_parameters_that_contradict_the_format_are_corrupt(changes: dict[str, ob
 @pytest.mark.parametrize("text", ["", "[]", "[1]", '["", ""]', '["x"]', '["[]"]', "{}"])
 def test_storage_metadata_is_an_object_in_a_string_in_an_array(text: str) -> None:
     with pytest.raises(CorruptFileError):
-        read_pq_parameters({"storage_metadata": text}, PATH)
+        storage_object({"storage_metadata": text}, PATH)
+
+
+def test_storage_metadata_is_decoded_twice() -> None:
+    stored = {"storage_metadata": json.dumps([json.dumps(PQ)])}
+    assert storage_object(stored, PATH) == PQ
 
 
 def test_the_worked_example_of_an_ivf_message_is_read() -> None:

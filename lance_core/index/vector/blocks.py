@@ -1,4 +1,4 @@
-"""Partitions in memory: one immutable block of ordinals with codes or vectors each.
+"""Partitions in memory: one immutable block of ordinals with the arrays that kernels search.
 
 A block is what the cache keeps and drops: searches that hold it are not disturbed. Row addresses
 become ordinals once, here, so that a search touches half the memory and tests masks directly.
@@ -7,26 +7,25 @@ become ordinals once, here, so that a search touches half the memory and tests m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.kernels.memory import address_of
+from lance_core.row_address import ROW_ADDRESS_TOMBSTONE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set as AbstractSet
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lance_core.file.mapped_rows import MappedRows
     from lance_core.index.ordinals import RowSpace
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.table.frag_reuse import FragmentReuse
-
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -37,19 +36,31 @@ class PartitionBlock:
     ----------
     ordinals
         Shape ``(n,)``, uint32. A row outside the ordinal space has the space's size.
-    payload
-        What keeps the codes or vectors alive: PQ codes, shape ``(m, n)``, uint8; vectors, shape
-        ``(n, d)``, float32; or the mapped file that holds the vectors.
+    owners
+        What keeps the other memory alive: arrays, or the mapped file that holds the rows.
     row
-        Addresses of payload and ordinals, and the number of rows: what kernels take.
+        The address of the first array, that of the ordinals, the number of rows, the addresses of
+        the other arrays: what kernels take.
     nbytes
         Memory of its own; a mapped file counts nothing.
     """
 
     ordinals: NDArray[np.uint32]
-    payload: object
-    row: tuple[int, int, int]
+    owners: tuple[object, ...]
+    row: tuple[int, ...]
     nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PartitionRows:
+    """What was read of one partition: ordinals, which rows compaction removed, and columns.
+
+    ``columns`` is None where the rows are used in the mapped file.
+    """
+
+    ordinals: NDArray[np.uint32]
+    is_kept: NDArray[np.bool_] | None
+    columns: Sequence[NDArray[np.generic]] | None
 
 
 def load_blocks(
@@ -70,115 +81,128 @@ def load_blocks(
     partitions
         Which to load, each once, in any order.
     mapped
-        Vectors that need no reading; partitions that it cannot give are read.
+        Rows that need no reading; partitions that it cannot give are read.
     reuse
         Where rows of compacted fragments are now.
 
     Raises
     ------
     CorruptFileError
-        A null row address, code or vector, or another number of rows than the header says.
+        A null row address or value, another number of rows than the header says, or links that
+        lead nowhere.
     """
-    bounds = {p: segment.row_range(p) for p in partitions}
-    in_file_order = sorted(partitions, key=lambda p: bounds[p])
-    in_place = {} if mapped is None else _addresses(mapped, bounds)
-    to_copy = [p for p in in_file_order if p not in in_place]
-    row_ids, payload = _read(segment, bounds, in_file_order, to_copy)
-    lengths = {p: end - start for p, (start, end) in bounds.items()}
-    addresses = _row_addresses(segment, row_ids)
-    if reuse is not None:
-        addresses = reuse.addresses.map_addresses(addresses)
-    ordinals = space.to_ordinals(addresses)
-    ordinals_of = _split(segment, ordinals, {p: lengths[p] for p in in_file_order})
-    rows_of = _split(segment, _payload_rows(segment, payload), {p: lengths[p] for p in to_copy})
-    blocks = {p: _copied_block(segment, ordinals_of[p], rows_of[p]) for p in to_copy}
-    if mapped is not None:
-        blocks |= {p: _mapped_block(ordinals_of[p], mapped, in_place[p]) for p in in_place}
+    in_file_order = sorted(partitions, key=segment.row_range)
+    in_place = {} if mapped is None else _addresses(mapped, segment, partitions)
+    rows_of = _read(segment, space, in_file_order, in_place.keys(), reuse)
+    links_of = _read_links(segment, in_file_order)
+    blocks = {
+        p: _block(segment, rows, links_of[p], mapped, in_place.get(p))
+        for p, rows in rows_of.items()
+    }
     return [blocks[p] for p in partitions]
 
 
-def _addresses(mapped: MappedRows, bounds: dict[int, tuple[int, int]]) -> dict[int, int]:
-    found = {p: mapped.address(start, end) for p, (start, end) in bounds.items()}
+def _addresses(
+    mapped: MappedRows, segment: VectorSegment, partitions: Sequence[int]
+) -> dict[int, int]:
+    found = {p: mapped.address(*segment.row_range(p)) for p in partitions}
     return {p: address for p, address in found.items() if address is not None}
 
 
 def _read(
     segment: VectorSegment,
-    bounds: dict[int, tuple[int, int]],
+    space: RowSpace,
     partitions: Sequence[int],
-    to_copy: Sequence[int],
-) -> tuple[pa.Array, pa.Array]:
-    """Read row ids of all ``partitions`` and the payload of those to copy."""
+    in_place: AbstractSet[int],
+    reuse: FragmentReuse | None,
+) -> dict[int, _PartitionRows]:
+    """Read row ids of all partitions and the columns of those that are not used in place."""
     storage = segment.storage
-    ranges = _filled(bounds, partitions)
-    if len(to_copy) == len(partitions):
-        row_ids, payload = storage.reader.read([storage.row_ids, storage.payload], ranges)
+    to_copy = [p for p in partitions if p not in in_place]
+    ranges = _filled(segment, partitions)
+    if len(in_place) == 0:
+        row_ids, *columns = storage.reader.read([storage.row_ids, *storage.payload], ranges)
     else:
         (row_ids,) = storage.reader.read([storage.row_ids], ranges)
-        (payload,) = storage.reader.read([storage.payload], _filled(bounds, to_copy))
-    return row_ids, payload
-
-
-def _filled(bounds: dict[int, tuple[int, int]], partitions: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the row ranges of the partitions that have rows."""
-    return [bounds[p] for p in partitions if bounds[p][0] < bounds[p][1]]
-
-
-def _split(
-    segment: VectorSegment, rows: NDArray[T], lengths: dict[int, int]
-) -> dict[int, NDArray[T]]:
-    """Cut what was read for some partitions, in this order, into the part of each."""
-    expected = sum(lengths.values())
-    if len(rows) != expected:
-        raise CorruptFileError(
-            segment.storage.reader.path, f"{len(rows)} rows where {expected} were asked for"
+        columns = storage.reader.read(storage.payload, _filled(segment, to_copy))
+    addresses: NDArray[np.uint64] = _values(segment, row_ids)
+    is_kept = None
+    if reuse is not None:
+        addresses = reuse.addresses.map_addresses(addresses)
+        if segment.quantizer.drops_rows:
+            is_kept = addresses != ROW_ADDRESS_TOMBSTONE
+    ordinals = space.to_ordinals(addresses)
+    values = [_values(segment, column) for column in columns]
+    parts = _cuts(segment, partitions, len(ordinals))
+    copied = _cuts(segment, to_copy, len(values[0]))
+    return {
+        p: _PartitionRows(
+            ordinals[part],
+            None if is_kept is None else is_kept[part],
+            [each[copied[p]] for each in values] if p in copied else None,
         )
-    ends = dict(zip(lengths, accumulate(lengths.values()), strict=True))
-    return {p: rows[end - lengths[p] : end] for p, end in ends.items()}
+        for p, part in parts.items()
+    }
 
 
-def _row_addresses(segment: VectorSegment, row_ids: pa.Array) -> NDArray[np.uint64]:
-    if row_ids.null_count > 0:
-        raise CorruptFileError(segment.storage.reader.path, "a row address is null")
-    addresses: NDArray[np.uint64] = row_ids.to_numpy(zero_copy_only=True)
-    return addresses
+def _read_links(
+    segment: VectorSegment, partitions: Sequence[int]
+) -> dict[int, tuple[NDArray[np.generic], ...]]:
+    if segment.graph is None:
+        return dict.fromkeys(partitions, ())
+    lengths = segment.lengths[np.array(partitions, np.int64)].tolist()
+    return dict(zip(partitions, segment.graph.read(partitions, lengths), strict=True))
 
 
-def _payload_rows(segment: VectorSegment, payload: pa.Array) -> NDArray[np.generic]:
-    """Return codes, shape ``(n, m)`` as stored, or vectors, shape ``(n, d)``."""
-    width = payload.type.list_size
-    values = payload.flatten()
-    if payload.null_count > 0 or values.null_count > 0:
-        raise CorruptFileError(segment.storage.reader.path, "a code or a vector is null")
-    rows: NDArray[np.generic] = values.to_numpy(zero_copy_only=True).reshape(-1, width)
-    return rows
+def _filled(segment: VectorSegment, partitions: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the row ranges of the partitions that have rows."""
+    ranges = map(segment.row_range, partitions)
+    return [(start, end) for start, end in ranges if start < end]
 
 
-def _copied_block(
-    segment: VectorSegment, ordinals: NDArray[np.uint32], rows: NDArray[np.generic]
+def _cuts(segment: VectorSegment, partitions: Sequence[int], num_rows: int) -> dict[int, slice]:
+    """Return where each partition lies in what was read for some, in this order."""
+    ends = [0, *accumulate(int(segment.lengths[p]) for p in partitions)]
+    if num_rows != ends[-1]:
+        raise CorruptFileError(
+            segment.storage.reader.path, f"{num_rows} rows where {ends[-1]} were asked for"
+        )
+    return {p: slice(*cut) for p, cut in zip(partitions, pairwise(ends), strict=True)}
+
+
+def _values(segment: VectorSegment, column: pa.Array) -> NDArray[Any]:
+    """Return numbers, shape ``(n,)``, or lists of them, shape ``(n, width)``."""
+    width = None
+    nulls = column.null_count
+    if pa.types.is_fixed_size_list(column.type):
+        width = column.type.list_size
+        column = column.flatten()
+        nulls += column.null_count
+    if nulls > 0:
+        raise CorruptFileError(
+            segment.storage.reader.path, "a row address, a code or a vector is null"
+        )
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+    return values if width is None else values.reshape(-1, width)
+
+
+def _block(
+    segment: VectorSegment,
+    rows: _PartitionRows,
+    links: tuple[NDArray[np.generic], ...],
+    mapped: MappedRows | None,
+    address: int | None,
 ) -> PartitionBlock:
     """Copy a partition out of the batch, so that dropping the block frees its memory."""
-    payload = _float_rows(rows) if segment.pq is None else _code_columns(segment, rows)
-    own = ordinals.copy()
-    row = (address_of(payload), address_of(own), len(own))
-    return PartitionBlock(own, payload, row, payload.nbytes + own.nbytes)
-
-
-def _float_rows(rows: NDArray[np.generic]) -> NDArray[np.float32]:
-    return np.array(rows, np.float32)
-
-
-def _code_columns(segment: VectorSegment, rows: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Return the codes of a partition column after column, as kernels want them.
-
-    Stored so, they run over the partition's rows as one flat array (vector index page, 4.2).
-    """
-    if segment.pq is not None and segment.pq.is_transposed:
-        return np.array(rows, np.uint8).reshape(rows.shape[1], rows.shape[0])
-    return np.array(rows.T, np.uint8, order="C")
-
-
-def _mapped_block(ordinals: NDArray[np.uint32], mapped: MappedRows, address: int) -> PartitionBlock:
-    own = ordinals.copy()
-    row = (address, address_of(own), len(own))
-    return PartitionBlock(own, mapped.mapping, row, own.nbytes)
+    ordinals = rows.ordinals.copy() if rows.is_kept is None else rows.ordinals[rows.is_kept]
+    arrays = links
+    mapping: tuple[object, ...] = ()
+    addresses = []
+    if rows.columns is not None:
+        arrays = (*segment.quantizer.lay_out(rows.columns, rows.is_kept), *links)
+    elif mapped is not None and address is not None:
+        mapping, addresses = (mapped.mapping,), [address]
+    addresses += [address_of(each) for each in arrays]
+    row = (addresses[0], address_of(ordinals), len(ordinals), *addresses[1:])
+    nbytes = ordinals.nbytes + sum(each.nbytes for each in arrays)
+    return PartitionBlock(ordinals, (*mapping, *arrays), row, nbytes)

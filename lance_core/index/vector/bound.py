@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -12,63 +11,23 @@ import numpy as np
 from lance_core.errors import InvalidRequestError
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.blocks import PartitionBlock, load_blocks
-from lance_core.index.vector.metric import Metric
+from lance_core.index.vector.held_partitions import HeldPartitions
 from lance_core.io.metering import current_meter
 from lance_core.kernels.gather import pick_rows
-from lance_core.kernels.ivf_flat import search_flat
-from lance_core.kernels.ivf_pq import search_pq
 from lance_core.kernels.topk import TopRows
 from lance_core.row_set import num_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from numpy.typing import NDArray
 
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.index.ordinals import RowSpace
+    from lance_core.index.vector.quantizer import SearchOptions
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.table.frag_reuse import FragmentReuse
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldPartitions:
-    """Partitions that stay in memory as long as this exists.
-
-    Parameters
-    ----------
-    partitions
-        Shape ``(n,)``, int64: their ids, in the order of the search.
-    rows
-        Shape ``(n, 3)``, int64: addresses and number of rows of each, as kernels take them.
-    blocks
-        What keeps the addresses good.
-    """
-
-    partitions: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    blocks: Sequence[PartitionBlock]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows that a search of all of them looks at, dead ones included."""
-        return int(self.rows[:, 2].sum())
-
-    def pieces(self, max_rows: int) -> Iterator[HeldPartitions]:
-        """Cut into parts of about ``max_rows`` rows, at least one partition each.
-
-        For work that is split over threads or looks at a deadline in between.
-        """
-        ends = np.cumsum(self.rows[:, 2])
-        start = 0
-        while start < len(ends):
-            before = int(ends[start - 1]) if start > 0 else 0
-            stop = max(int(np.searchsorted(ends, before + max_rows, side="right")), start + 1)
-            yield HeldPartitions(
-                self.partitions[start:stop], self.rows[start:stop], self.blocks[start:stop]
-            )
-            start = stop
 
 
 def _absent() -> None:
@@ -115,11 +74,12 @@ class BoundSegment:
         self._reuse = reuse
         reuse_key = None if reuse is None else reuse.uuid
         self._key = ("partition", store_key, segment.uuid, space.key, reuse_key)
-        self._mapped = segment.mapped_vectors(scheduler.store)
+        self._mapped = segment.mapped_payload(scheduler.store)
         self._lock = threading.Lock()
         self._blocks: list[Callable[[], PartitionBlock | None]]
         self._blocks = [_absent] * segment.num_partitions
-        self._rows = np.zeros((segment.num_partitions, 3), np.int64)
+        self._row_width = segment.num_arrays + 2  # beside the arrays: ordinals, number of rows
+        self._rows = np.zeros((segment.num_partitions, self._row_width), np.int64)
 
     def resident(self, partitions: NDArray[np.int64]) -> HeldPartitions | None:
         """Hold partitions if all of them are in memory, else return None; never reads.
@@ -137,7 +97,7 @@ class BoundSegment:
         wanted = partitions.tolist()
         if self._mapped is not None:
             self._store.map(self.segment.storage.reader.path)
-        rows = np.empty((len(wanted), 3), np.int64)
+        rows = np.empty((len(wanted), self._row_width), np.int64)
         with self._lock:
             found = [block() for block in map(self._blocks.__getitem__, wanted)]
             pick_rows(self._rows, partitions, rows)
@@ -173,11 +133,9 @@ class BoundSegment:
         held: HeldPartitions,
         query: NDArray[np.float32],
         words: NDArray[np.uint64],
-        k: int,
-        lower: float | None = None,
-        upper: float | None = None,
+        options: SearchOptions,
     ) -> Candidates:
-        """Return the nearest ``k`` rows of the held partitions.
+        """Return the nearest rows of the held partitions.
 
         Parameters
         ----------
@@ -187,19 +145,17 @@ class BoundSegment:
             Shape ``(d,)``; divided by its norm for cosine.
         words
             Dense bitset over the space's ordinals and its size: the rows that may be found.
-        k
-            Rows wanted, of any size; memory is bounded by the rows held.
-        lower, upper
-            Only rows with ``lower <= distance < upper``; None = no bound on that side.
+        options
+            How many rows, inside which bounds, how finely; memory is bounded by the rows held.
 
         Returns
         -------
         Candidates
-            By distance, then row id. For IVF_PQ estimates of the metric (cosine: of twice
-            ``1 - cos``), for IVF_FLAT exact. Rows without a distance (NaN) are never found.
+            By distance, then row id. For quantised vectors estimates of the metric (cosine: of
+            twice ``1 - cos``), else exact. Rows without a distance (NaN) are never found.
         """
-        top = TopRows(k, held.num_rows, lower, upper)
-        self.search_into(held, query, words, top)
+        top = TopRows(options.k, held.num_rows, options.lower, options.upper)
+        self.search_into(held, query, words, top, options)
         return self.candidates(top)
 
     def search_into(
@@ -208,6 +164,7 @@ class BoundSegment:
         query: NDArray[np.float32],
         words: NDArray[np.uint64],
         top: TopRows,
+        options: SearchOptions,
     ) -> None:
         """Offer the rows of the held partitions to ``top``; otherwise like `search`."""
         segment = self.segment
@@ -219,20 +176,7 @@ class BoundSegment:
             raise InvalidRequestError(
                 f"a mask of {len(words)} words is too short for {self.space.size} rows"
             )
-        own_query = np.array(query, np.float32)
-        if segment.pq is None:
-            search_flat(held.rows, own_query, segment.metric.code, words, top)
-        else:
-            search_pq(
-                held.rows,
-                held.partitions,
-                own_query,
-                segment.centroids,
-                segment.pq.codebook,
-                words,
-                top,
-                is_dot=segment.metric == Metric.DOT,
-            )
+        segment.searcher.search(held, np.array(query, np.float32), words, top, options)
 
     def candidates(self, top: TopRows) -> Candidates:
         """Return what ``top`` has kept of this segment's rows, by distance, then row id."""
@@ -244,7 +188,7 @@ class BoundSegment:
         blocks = self._cache.get_or_load_many(
             list(by_key), lambda missing: self._read([by_key[key] for key in missing])
         )
-        rows = np.array([block.row for block in blocks], np.int64).reshape(-1, 3)
+        rows = np.array([block.row for block in blocks], np.int64).reshape(-1, self._row_width)
         with self._lock:
             self._rows[partitions] = rows
             for p, block in zip(by_key.values(), blocks, strict=True):

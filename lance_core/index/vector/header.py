@@ -1,4 +1,4 @@
-"""What the metadata of an index segment says, decoded and checked: pure functions of bytes.
+"""What the metadata of an index segment says, decoded and checked.
 
 Texts and numbers come from untrusted files: what contradicts the format raises
 ``CorruptFileError``, what is merely unknown ``UnusableSegmentError``.
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-IVF_FLAT = "IVF_FLAT"
-IVF_PQ = "IVF_PQ"
+    from lance_core.file.reader import LanceFileReader
 
-_SUPPORTED_TYPES = (IVF_FLAT, IVF_PQ)
-_PQ_BITS = 8
-_NUM_CODES = 256
 _MAX_DIGITS = 9
 _MATRIX_DIMENSIONS = 2
 _FLOATS: Mapping[int, np.dtype[np.floating]] = {
@@ -47,29 +43,13 @@ class Declaration:
     metric: Metric
 
 
-@dataclass(frozen=True, slots=True)
-class PqParameters:
-    """How vectors were quantised.
-
-    ``codebook_buffer`` numbers the global buffer of the codebook tensor; where it is None the
-    tensor stood in the metadata itself, as ``inline_codebook``. With ``is_transposed`` the codes of
-    a partition lie column after column, else row after row.
-    """
-
-    num_sub_vectors: int
-    dimension: int
-    is_transposed: bool
-    codebook_buffer: int | None
-    inline_codebook: bytes
-
-
 def read_declaration(metadata: Mapping[str, str], path: str) -> Declaration:
     """Read ``lance:index`` from the schema metadata of ``index.idx``.
 
     Raises
     ------
     UnusableSegmentError
-        There is no such entry, or the type or metric is not supported.
+        There is no such entry, or the metric is not supported.
     CorruptFileError
         The entry is no JSON object of strings.
     """
@@ -78,58 +58,31 @@ def read_declaration(metadata: Mapping[str, str], path: str) -> Declaration:
         raise UnusableSegmentError("its files declare no vector index")
     declared = _json_object(text, "lance:index", path)
     kind = declared.get("type")
-    if kind not in _SUPPORTED_TYPES:
-        raise UnusableSegmentError(f"index type {kind} is not supported")
     name = declared.get("distance_type")
     if name not in list(Metric):
         raise UnusableSegmentError(f"metric {name} is not supported by {kind}")
     return Declaration(str(kind), Metric(str(name)))
 
 
-def read_ivf_buffer(metadata: Mapping[str, str], path: str) -> int:
-    """Read the number of the global buffer that holds the IVF message."""
+def ivf_buffer_number(metadata: Mapping[str, str], path: str) -> int:
+    """Return the number of the global buffer that holds the IVF message."""
     text = metadata.get("lance:ivf", "")
     if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < 1:
         raise CorruptFileError(path, f'metadata "lance:ivf" is "{text}", expected a buffer number')
     return int(text)
 
 
-def read_pq_parameters(metadata: Mapping[str, str], path: str) -> PqParameters:
-    """Read ``storage_metadata`` from the schema metadata of ``auxiliary.idx``.
+def read_ivf_buffer(reader: LanceFileReader) -> bytes:
+    """Return the IVF message of a file, not decoded."""
+    return global_buffer(reader, ivf_buffer_number(reader.schema.metadata, reader.path))
 
-    Raises
-    ------
-    UnusableSegmentError
-        Codes have other than 8 bits, or their width is not given under the name ``nbits``: so did
-        0.20, and pylance 14.0.2 does not use such a segment either.
-    CorruptFileError
-        The entry contradicts the format.
 
-    Notes
-    -----
-    Vector index page, sections 2.4 and 2.5.
-    """
-    stored = _storage_object(metadata, path)
-    if stored.get("nbits") != _PQ_BITS:
-        raise UnusableSegmentError(f"product quantiser of {stored.get('nbits')} bits")
-    position = stored.get("codebook_position")
-    inline = stored.get("codebook_tensor")
-    # Global buffer 0 is the file's own schema, so 0 says that the codebook is elsewhere.
-    is_inline = position is None or position == 0
-    parameters = PqParameters(
-        num_sub_vectors=_positive(stored, "num_sub_vectors", path),
-        dimension=_positive(stored, "dimension", path),
-        is_transposed=stored.get("transposed") is True,
-        codebook_buffer=None if is_inline else _positive(stored, "codebook_position", path),
-        inline_codebook=_byte_values(inline, path) if is_inline else b"",
-    )
-    if parameters.dimension % parameters.num_sub_vectors != 0:
-        raise CorruptFileError(
-            path,
-            f"{parameters.num_sub_vectors} sub-vectors do not divide {parameters.dimension}"
-            " dimensions",
-        )
-    return parameters
+def global_buffer(reader: LanceFileReader, number: int) -> bytes:
+    """Return a global buffer; ``CorruptFileError`` if the file has none of this number."""
+    existing = len(reader.metadata.buffers)
+    if not 0 <= number < existing:
+        raise CorruptFileError(reader.path, f"there is no global buffer {number}, only {existing}")
+    return bytes(reader.global_buffer(number))
 
 
 def read_centroids(buffer: bytes, path: str) -> NDArray[np.float32]:
@@ -137,7 +90,7 @@ def read_centroids(buffer: bytes, path: str) -> NDArray[np.float32]:
     ivf = _ivf_message(buffer, path)
     if not ivf.HasField("centroids_tensor"):
         raise CorruptFileError(path, "the IVF message holds no centroids")
-    centroids = _tensor_values(ivf.centroids_tensor, path)
+    centroids = tensor_values(ivf.centroids_tensor, path)
     if centroids.ndim != _MATRIX_DIMENSIONS or centroids.shape[1] == 0:
         raise CorruptFileError(path, f"centroids have shape {centroids.shape}")
     return centroids
@@ -162,27 +115,6 @@ def read_partitions(
     return offsets.astype(np.int64), lengths.astype(np.int64)
 
 
-def read_codebook(buffer: bytes, parameters: PqParameters, path: str) -> NDArray[np.float32]:
-    """Decode a codebook into shape ``(m, d / m, 256)``, C-contiguous, writable.
-
-    The stored values run over sub-vectors, codes and sub-dimensions; the shape beside them is only
-    a container (vector index page, section 4.2).
-    """
-    try:
-        tensor = index_pb2.Tensor.FromString(buffer)
-    except DecodeError as error:
-        raise CorruptFileError(path, f"the codebook is no tensor: {error}") from error
-    values = _tensor_values(tensor, path)
-    if values.size != _NUM_CODES * parameters.dimension:
-        raise CorruptFileError(
-            path,
-            f"the codebook has {values.size} values, {parameters.dimension} dimensions need"
-            f" {_NUM_CODES * parameters.dimension}",
-        )
-    by_code = values.reshape(parameters.num_sub_vectors, _NUM_CODES, -1)
-    return np.ascontiguousarray(by_code.transpose(0, 2, 1))
-
-
 def _ivf_message(buffer: bytes, path: str) -> index_pb2.IVF:
     try:
         return index_pb2.IVF.FromString(buffer)
@@ -190,7 +122,8 @@ def _ivf_message(buffer: bytes, path: str) -> index_pb2.IVF:
         raise CorruptFileError(path, f"the IVF message cannot be read: {error}") from error
 
 
-def _tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
+def tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
+    """Return the values of a matrix, C-contiguous and writable."""
     stored_type = _FLOATS.get(tensor.data_type)
     if stored_type is None:
         raise UnusableSegmentError(f"tensors of type {tensor.data_type} are not supported")
@@ -202,7 +135,7 @@ def _tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
     return np.frombuffer(tensor.data, stored_type).reshape(shape).astype(np.float32)
 
 
-def _storage_object(metadata: Mapping[str, str], path: str) -> Mapping[str, object]:
+def storage_object(metadata: Mapping[str, str], path: str) -> Mapping[str, object]:
     """Return the quantiser's object: a JSON object in a string in a JSON array."""
     key = "storage_metadata"
     outer = _json_value(metadata.get(key, ""), key, path)
@@ -226,18 +159,9 @@ def _json_value(text: str, key: str, path: str) -> object:
     return value
 
 
-def _positive(stored: Mapping[str, object], key: str, path: str) -> int:
+def positive_number(stored: Mapping[str, object], key: str, path: str) -> int:
+    """Return a member of a JSON object that has to be a whole number above 0."""
     value = stored.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise CorruptFileError(path, f'"{key}" is {value!r}, expected a positive number')
     return value
-
-
-def _byte_values(values: object, path: str) -> bytes:
-    """Return the bytes that a JSON array lists one by one."""
-    if not isinstance(values, list):
-        raise CorruptFileError(path, '"codebook_tensor" is no array')
-    try:
-        return bytes(values)
-    except (ValueError, TypeError) as error:
-        raise CorruptFileError(path, f'"codebook_tensor" lists no bytes: {error}') from error

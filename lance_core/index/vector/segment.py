@@ -6,28 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from lance_core.errors import (
-    CorruptFileError,
-    ObjectNotFoundError,
-    UnknownColumnError,
-    UnsupportedFeatureError,
-)
-from lance_core.file.mapped_rows import map_rows
+from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.header import (
-    IVF_PQ,
     read_centroids,
-    read_codebook,
     read_declaration,
     read_ivf_buffer,
     read_partitions,
-    read_pq_parameters,
+    storage_object,
 )
+from lance_core.index.vector.kinds import vector_index_kind
+from lance_core.index.vector.quantizer import StorageSource
+from lance_core.index.vector.storage import find_columns
 from lance_core.kernels.rank import rank_centroids
-from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,46 +28,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.file.mapped_rows import MappedRows
-    from lance_core.file.reader import ColumnTarget
-    from lance_core.index.vector.header import Declaration, PqParameters
+    from lance_core.index.vector.header import Declaration
     from lance_core.index.vector.metric import Metric
+    from lance_core.index.vector.quantizer import Graph, Quantizer, Searcher
+    from lance_core.index.vector.storage import PartitionStorage
     from lance_core.io.store import ObjectStore
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexFile
 
 _MODEL_FILE = "index.idx"
 _STORAGE_FILE = "auxiliary.idx"
-_ROW_ID_COLUMN = "_rowid"
-_FLAT_COLUMN = "flat"
-_PQ_COLUMN = "__pq_code"
-_FLOAT_BYTES = 4
-_FLOATS = (pa.float16(), pa.float32(), pa.float64())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionStorage:
-    """The file that holds the rows of all partitions, one partition after the other.
-
-    ``row_ids`` and ``payload`` name its two columns: row addresses, and PQ codes or whole vectors.
-    """
-
-    reader: LanceFileReader
-    row_ids: ColumnTarget
-    payload: ColumnTarget
-    value_type: pa.DataType
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ProductQuantizer:
-    """The codebook, shape ``(m, d / m, 256)``, and how codes are laid out in a partition."""
-
-    codebook: NDArray[np.float32]
-    is_transposed: bool
-
-    @property
-    def num_sub_vectors(self) -> int:
-        """Bytes of one row's code."""
-        return len(self.codebook)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +51,7 @@ class VectorSegment:
     folder
         Where its files lie.
     kind
-        ``IVF_FLAT`` or ``IVF_PQ``.
+        Type of the index, such as ``IVF_PQ``.
     metric
         Metric of the files; the manifest's is not trusted.
     centroids
@@ -97,8 +60,10 @@ class VectorSegment:
         Shape ``(P,)``: first row and number of rows of each partition in the storage.
     storage
         Where the rows are.
-    pq
-        None for IVF_FLAT.
+    quantizer
+        In which form.
+    graph
+        Links between them, None for an index without.
     """
 
     uuid: str
@@ -109,11 +74,12 @@ class VectorSegment:
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
     storage: PartitionStorage
-    pq: ProductQuantizer | None
+    quantizer: Quantizer
+    graph: Graph | None = None
 
     @classmethod
     def open(cls, folder: Place, uuid: str, files: Sequence[IndexFile] = ()) -> VectorSegment:
-        """Read the tails of both files, the centroids and the codebook.
+        """Read the tails of both files, the centroids and what the quantiser keeps beside rows.
 
         Parameters
         ----------
@@ -134,7 +100,7 @@ class VectorSegment:
 
         Notes
         -----
-        Vector index page, sections 1 to 4.2. Extra columns are ignored.
+        Vector index page, sections 1 to 4. Extra columns are ignored.
         """
         sizes = {file.path: file.size for file in files}
         try:
@@ -164,22 +130,28 @@ class VectorSegment:
     def nbytes(self) -> int:
         """Memory that the segment holds without its partitions."""
         arrays = (self.centroids, self.offsets, self.lengths)
-        codebook_bytes = 0 if self.pq is None else self.pq.codebook.nbytes
-        return sum(int(a.nbytes) for a in arrays) + codebook_bytes + self.storage.reader.nbytes
-
-    def mapped_vectors(self, store: ObjectStore) -> MappedRows | None:
-        """Map the vectors, None where they are not raw aligned float32 in a local file."""
-        storage = self.storage
-        if self.pq is not None or storage.value_type != pa.float32():
-            return None
-        column = storage.payload.columns[storage.payload.field.id]
-        return map_rows(
-            storage.reader,
-            column,
-            store,
-            row_bytes=self.dimension * _FLOAT_BYTES,
-            alignment=_FLOAT_BYTES,
+        graph_bytes = 0 if self.graph is None else self.graph.nbytes
+        return (
+            sum(int(a.nbytes) for a in arrays)
+            + self.quantizer.nbytes
+            + graph_bytes
+            + self.storage.reader.nbytes
         )
+
+    @property
+    def searcher(self) -> Searcher:
+        """What finds rows in partitions that are in memory."""
+        return self.quantizer if self.graph is None else self.graph
+
+    @property
+    def num_arrays(self) -> int:
+        """Arrays that a partition in memory has beside its ordinals."""
+        return self.quantizer.num_arrays + (0 if self.graph is None else self.graph.num_arrays)
+
+    def mapped_payload(self, store: ObjectStore) -> MappedRows | None:
+        """Map what is stored as kernels take it, None where nothing is or the file is remote."""
+        row_bytes = self.quantizer.raw_row_bytes
+        return None if row_bytes is None else self.storage.map_payload(store, row_bytes)
 
     def row_range(self, partition: int) -> tuple[int, int]:
         """Return the rows ``[start, end)`` of a partition in the storage."""
@@ -222,72 +194,25 @@ def _assemble(
     model: LanceFileReader,
     storage: LanceFileReader,
 ) -> VectorSegment:
-    centroids = read_centroids(_ivf_buffer(model), model.path)
-    offsets, lengths = read_partitions(_ivf_buffer(storage), storage.num_rows, storage.path)
+    kind = vector_index_kind(declaration.kind)
+    centroids = read_centroids(read_ivf_buffer(model), model.path)
+    offsets, lengths = read_partitions(read_ivf_buffer(storage), storage.num_rows, storage.path)
     if len(lengths) != len(centroids):
         raise CorruptFileError(
             storage.path, f"{len(lengths)} partitions, but {len(centroids)} centroids"
         )
-    dimension = centroids.shape[1]
-    if declaration.kind == IVF_PQ:
-        parameters = read_pq_parameters(storage.schema.metadata, storage.path)
-        if parameters.dimension != dimension:
-            raise CorruptFileError(
-                storage.path,
-                f"codes of {parameters.dimension} dimensions, centroids of {dimension}",
-            )
-        columns = _columns(storage, _PQ_COLUMN, parameters.num_sub_vectors, (pa.uint8(),))
-        pq = _quantizer(storage, parameters)
-    else:
-        columns = _columns(storage, _FLAT_COLUMN, dimension, _FLOATS)
-        pq = None
+    parameters = storage_object(storage.schema.metadata, storage.path)
+    quantizer = kind.open_quantizer(
+        StorageSource(storage, parameters, declaration.metric, centroids)
+    )
     return VectorSegment(
-        uuid, folder, declaration.kind, declaration.metric, centroids, offsets, lengths, columns, pq
+        uuid,
+        folder,
+        declaration.kind,
+        declaration.metric,
+        centroids,
+        offsets,
+        lengths,
+        find_columns(storage, quantizer.columns),
+        quantizer,
     )
-
-
-def _ivf_buffer(reader: LanceFileReader) -> bytes:
-    number = read_ivf_buffer(reader.schema.metadata, reader.path)
-    return _buffer(reader, number)
-
-
-def _buffer(reader: LanceFileReader, number: int) -> bytes:
-    existing = len(reader.metadata.buffers)
-    if not 0 <= number < existing:
-        raise CorruptFileError(reader.path, f"there is no global buffer {number}, only {existing}")
-    return bytes(reader.global_buffer(number))
-
-
-def _quantizer(storage: LanceFileReader, parameters: PqParameters) -> ProductQuantizer:
-    buffer = (
-        parameters.inline_codebook
-        if parameters.codebook_buffer is None
-        else _buffer(storage, parameters.codebook_buffer)
-    )
-    codebook = read_codebook(buffer, parameters, storage.path)
-    return ProductQuantizer(codebook, parameters.is_transposed)
-
-
-def _columns(
-    storage: LanceFileReader, payload: str, width: int, value_types: Sequence[pa.DataType]
-) -> PartitionStorage:
-    """Find the two columns and check their types."""
-    row_ids, row_id_type = _column(storage, _ROW_ID_COLUMN)
-    if row_id_type != pa.uint64():
-        raise CorruptFileError(storage.path, f'column "{_ROW_ID_COLUMN}" has type {row_id_type}')
-    target, column_type = _column(storage, payload)
-    if not pa.types.is_fixed_size_list(column_type) or column_type.list_size != width:
-        raise CorruptFileError(
-            storage.path, f'column "{payload}" has type {column_type}, expected lists of {width}'
-        )
-    if column_type.value_type not in value_types:
-        raise UnusableSegmentError(f'column "{payload}" of type {column_type} is not supported')
-    return PartitionStorage(storage, row_ids, target, column_type.value_type)
-
-
-def _column(storage: LanceFileReader, name: str) -> tuple[ColumnTarget, pa.DataType]:
-    try:
-        target = storage.target(name)
-    except UnknownColumnError as error:
-        raise UnusableSegmentError(f'column "{name}" is missing in its files') from error
-    return target, arrow_type(target.field)

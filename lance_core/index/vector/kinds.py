@@ -1,0 +1,38 @@
+"""The types of vector index that are known by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_core.index.registry import UnusableSegmentError
+from lance_core.index.vector.flat import open_flat
+from lance_core.index.vector.pq import open_pq
+from lance_core.index.vector.sq import open_sq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lance_core.index.vector.quantizer import Quantizer, StorageSource
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndexKind:
+    """How the files of one type of index are opened."""
+
+    open_quantizer: Callable[[StorageSource], Quantizer]
+
+
+_KINDS = {
+    "IVF_FLAT": VectorIndexKind(open_flat),
+    "IVF_PQ": VectorIndexKind(open_pq),
+    "IVF_SQ": VectorIndexKind(open_sq),
+}
+
+
+def vector_index_kind(name: str) -> VectorIndexKind:
+    """Return the type of index of a name; ``UnusableSegmentError`` if it is not supported."""
+    kind = _KINDS.get(name)
+    if kind is None:
+        raise UnusableSegmentError(f"index type {name} is not supported")
+    return kind
