@@ -31,10 +31,18 @@ class UnusableSegmentError(LanceError):
     """A segment turned out unusable when its files were opened.
 
     Never reaches the user: whoever opens a segment catches it and scans its fragments.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    metric
+        The metric that its files name, None where they do not.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, metric: str | None = None) -> None:
         self.reason = reason
+        self.metric = metric
         super().__init__(reason)
 
 

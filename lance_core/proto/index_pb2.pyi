@@ -330,3 +330,44 @@ class VectorIndexDetails(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_compression) -> _WhichOneofReturnType_compression | None: ...
 
 Global___VectorIndexDetails: _TypeAlias = VectorIndexDetails  # noqa: Y015
+
+@_typing.final
+class LegacyIndex(_message.Message):
+    """The single file of an IVF_PQ index of release 0.21 or before; what it holds beside is not read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VECTOR_INDEX_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def vector_index(self) -> Global___LegacyVectorIndex: ...
+    def __init__(
+        self,
+        *,
+        vector_index: Global___LegacyVectorIndex | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["vector_index", b"vector_index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["vector_index", b"vector_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LegacyIndex: _TypeAlias = LegacyIndex  # noqa: Y015
+
+@_typing.final
+class LegacyVectorIndex(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_TYPE_FIELD_NUMBER: _builtins.int
+    metric_type: Global___VectorMetricType.ValueType
+    def __init__(
+        self,
+        *,
+        metric_type: Global___VectorMetricType.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric_type", b"metric_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LegacyVectorIndex: _TypeAlias = LegacyVectorIndex  # noqa: Y015

@@ -77,7 +77,7 @@ def _describe(
             _row_id_space(snapshot, coverage)
         segment = _open(session, snapshot, metadata)
     except UnusableSegmentError as error:
-        return _unusable(metadata, error.reason), None
+        return _unusable(metadata, error.reason, error.metric), None
     except UnsupportedFeatureError as error:
         return _unusable(metadata, str(error)), None
     description = SegmentDescription(
@@ -92,8 +92,11 @@ def _describe(
     return description, segment
 
 
-def _unusable(metadata: IndexMetadata, reason: str) -> SegmentDescription:
-    metric = metric_in_details(metadata.details)
+def _unusable(
+    metadata: IndexMetadata, reason: str, metric: str | None = None
+) -> SegmentDescription:
+    if metric is None:
+        metric = metric_in_details(metadata.details)
     return SegmentDescription(
         index_name=metadata.name,
         uuid=metadata.uuid,

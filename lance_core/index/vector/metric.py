@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
 from lance_core.kernels import distance
 from lance_core.proto import index_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Metric(StrEnum):
@@ -28,11 +32,16 @@ class Metric(StrEnum):
 
 _CODES = {Metric.L2: distance.L2, Metric.COSINE: distance.COSINE, Metric.DOT: distance.DOT}
 
-_BY_DETAILS = {
+_BY_NUMBER: Mapping[int, Metric] = {
     index_pb2.VectorMetricType.L2: Metric.L2,
     index_pb2.VectorMetricType.Cosine: Metric.COSINE,
     index_pb2.VectorMetricType.Dot: Metric.DOT,
 }
+
+
+def metric_of(number: int) -> Metric | None:
+    """Return the metric of a number in a message, None for one that is not supported."""
+    return _BY_NUMBER.get(number)
 
 
 def metric_in_details(details: bytes) -> Metric | None:
@@ -61,4 +70,4 @@ def metric_in_details(details: bytes) -> Metric | None:
         message = index_pb2.VectorIndexDetails.FromString(details)
     except DecodeError:
         return None
-    return _BY_DETAILS.get(message.metric_type)
+    return metric_of(message.metric_type)

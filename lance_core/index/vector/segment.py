@@ -18,6 +18,7 @@ from lance_core.index.vector.header import (
     storage_object,
 )
 from lance_core.index.vector.kinds import vector_index_kind
+from lance_core.index.vector.legacy import legacy_metric
 from lance_core.index.vector.quantizer import StorageSource
 from lance_core.index.vector.storage import find_columns
 from lance_core.kernels.rank import rank_centroids
@@ -104,7 +105,7 @@ class VectorSegment:
         """
         sizes = {file.path: file.size for file in files}
         try:
-            model = _open(folder.below(_MODEL_FILE), sizes.get(_MODEL_FILE))
+            model = _open_model(folder.below(_MODEL_FILE), sizes.get(_MODEL_FILE))
             declaration = read_declaration(model.schema.metadata, model.path)
             storage = _open(folder.below(_STORAGE_FILE), sizes.get(_STORAGE_FILE))
             return _assemble(uuid, folder, declaration, model, storage)
@@ -178,6 +179,13 @@ class VectorSegment:
         """
         own_query = np.array(query, np.float32)
         return rank_centroids(self.centroids, own_query, self.metric.code, wanted)
+
+
+def _open_model(place: Place, size: int | None) -> LanceFileReader:
+    try:
+        return _open(place, size)
+    except UnsupportedFeatureError as error:
+        raise UnusableSegmentError(str(error), legacy_metric(place, size)) from error
 
 
 def _open(place: Place, size: int | None) -> LanceFileReader:
