@@ -15,6 +15,7 @@ import numpy as np
 from lance_core.kernels.exact import scan_pages, score_rows
 from lance_core.kernels.ivf_flat import search_flat
 from lance_core.kernels.ivf_pq import search_pq
+from lance_core.kernels.ivf_sq import search_sq
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.pq_table import NUM_CODES
 from lance_core.kernels.rank import rank_centroids
@@ -68,6 +69,8 @@ class Synthetic:
         self.ordinals = self.generator.permutation(NUM_ROWS).astype(np.uint32)
         self.words = np.full(NUM_ROWS // 64 + 1, 2**64 - 1, np.uint64)
         self.pq_blocks = blocks_of(self.codes, self.ordinals, NUM_SUB_VECTORS)
+        self.bytes = self.generator.integers(0, 256, (NUM_ROWS, DIMENSION), np.uint8)
+        self.sq_blocks = blocks_of(self.bytes, self.ordinals, DIMENSION)
         self.flat_blocks = blocks_of(self.vectors, self.ordinals, DIMENSION * 4)
 
     def _normal(self, *shape: int) -> NDArray[np.float32]:
@@ -102,6 +105,13 @@ class Synthetic:
         )
         top.nearest()
 
+    def search_sq(self, *, is_dot: bool = False) -> None:
+        """Search partitions of scalar-quantised vectors."""
+        top = TopRows(10, NUM_PROBES * ROWS_PER_PARTITION)
+        blocks = self.sq_blocks[self.probes()]
+        search_sq(blocks, self.query(), (-4.0, 4.0), self.words, top, is_dot=is_dot)
+        top.nearest()
+
     def search_flat(self, metric: int) -> None:
         """Search partitions of whole vectors."""
         top = TopRows(10, NUM_PROBES * ROWS_PER_PARTITION)
@@ -130,6 +140,8 @@ def main() -> None:
     for k in (10, 100, 400, 1_000, 3_000):
         timed(f"PQ, 64 probes, k' = {k}", partial(data.search_pq, k), 300)
     timed("PQ dot, 64 probes, k' = 100", partial(data.search_pq, 100, is_dot=True), 300)
+    timed("SQ, 64 probes", data.search_sq, 200)
+    timed("SQ dot, 64 probes", partial(data.search_sq, is_dot=True), 200)
     for metric, name in enumerate(("l2", "cosine", "dot")):
         timed(f"FLAT {name}, 64 probes", partial(data.search_flat, metric), 100)
         timed(f"scan of 100,000, {name}", partial(data.scan, metric, 100_000), 50)
