@@ -41,8 +41,13 @@ def headline_case(size: Size) -> Case:
 
 
 def flat_case(size: Size) -> Case:
-    """Return the case of bar 4."""
+    """Return the case of bar 4 that has a bar of its own."""
     return Case("flat", "ivf_flat", size.num_probes)
+
+
+def rabit_case(size: Size) -> Case:
+    """Return the case of bar 2."""
+    return Case("rq", "ivf_rq", size.num_probes)
 
 
 def in_process_cases(size: Size) -> list[Case]:
@@ -51,5 +56,11 @@ def in_process_cases(size: Size) -> list[Case]:
         headline_case(size),
         Case("pq", "ivf_pq", size.num_probes),
         flat_case(size),
+        rabit_case(size),
+        Case("rq_refine", "ivf_rq", size.num_probes, refine_factor=4),
+        Case("sq", "ivf_sq", size.num_probes),
+        Case("sq_refine", "ivf_sq", size.num_probes, refine_factor=4),
+        Case("hnsw", "ivf_hnsw_sq", size.graph_probes, refine_factor=4),
+        Case("appended", "ivf_pq_appended", size.num_probes, refine_factor=10),
         Case("exact", "ivf_pq", None, warm_up_queries=10, block_queries=10),
     ]

@@ -1,7 +1,7 @@
 """Build the measured datasets once with pylance and keep them outside the repository.
 
-One folder per size holds ``ivf_pq.lance`` and ``ivf_flat.lance`` (the same data files, hard
-linked, with one index each), the queries and their exact neighbours.
+One folder per set holds the queries, their exact neighbours, and a dataset per index type: the same
+data files, hard linked, with one index each, built when it is first asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import lance
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.synthetic import draw, exact_neighbours, make_mixture
 
@@ -27,17 +28,27 @@ if TYPE_CHECKING:
 SEED = 20_261_127
 NUM_QUERIES = 1_000
 NEIGHBOURS_KEPT = 10
-RECIPE = 1  # raise when the recipe below changes, so that no cached set is mistaken for a new one
+NUM_APPENDED = 100_000
+RECIPE = 2  # raise when the recipe below changes, so that no cached set is mistaken for a new one
+
+
+PLAIN = "plain"
+WORDNET_VARIABLE = "BENCH_WORDNET"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large one set is; ``num_probes`` is what its headline case searches."""
+    """How large one set is; ``num_probes`` is what its headline case searches.
+
+    Graphs are searched in few large partitions: ``graph_probes`` of ``graph_partitions``.
+    """
 
     name: str
     num_rows: int
     num_partitions: int
     num_probes: int
+    graph_partitions: int
+    graph_probes: int
     dimension: int = 128
     num_centres: int = 1_000
     num_sub_vectors: int = 16
@@ -46,10 +57,29 @@ class Size:
 SIZES = {
     size.name: size
     for size in (
-        Size("20k", num_rows=20_000, num_partitions=20, num_probes=8),
-        Size("200k", num_rows=200_000, num_partitions=200, num_probes=24),
-        Size("1m", num_rows=1_000_000, num_partitions=1_000, num_probes=64),
+        Size("20k", 20_000, 20, 8, graph_partitions=2, graph_probes=1),
+        Size("200k", 200_000, 200, 24, graph_partitions=8, graph_probes=3),
+        Size("1m", 1_000_000, 1_000, 64, graph_partitions=32, graph_probes=8),
+        Size(
+            "wordnet",
+            19_500,
+            20,
+            8,
+            graph_partitions=2,
+            graph_probes=1,
+            dimension=384,
+            num_sub_vectors=48,
+        ),
     )
+}
+
+INDEX_TYPES = {
+    "ivf_flat": "IVF_FLAT",
+    "ivf_pq": "IVF_PQ",
+    "ivf_sq": "IVF_SQ",
+    "ivf_rq": "IVF_RQ",
+    "ivf_hnsw_sq": "IVF_HNSW_SQ",
+    "ivf_pq_appended": "IVF_PQ",
 }
 
 
@@ -63,8 +93,14 @@ class BenchmarkSet:
     neighbours: NDArray[np.int64]
 
     def dataset(self, name: str) -> Path:
-        """Return the path of ``ivf_pq`` or ``ivf_flat``."""
-        return self.root / f"{name}.lance"
+        """Return the path of the dataset with an index of ``INDEX_TYPES``, building it if needed.
+
+        ``ivf_pq_appended`` has 100,000 rows more that its index does not cover.
+        """
+        path = self.root / f"{name}.lance"
+        if not path.exists():
+            _build_index(self, name, path)
+        return path
 
 
 def cache_root() -> Path:
@@ -88,29 +124,62 @@ def open_set(size: Size) -> BenchmarkSet:
 
 def _build(size: Size, root: Path) -> None:
     generator = np.random.default_rng(SEED)
-    mixture = make_mixture(size.dimension, size.num_centres, generator)
     print(f"drawing {size.num_rows:,} x {size.dimension} vectors", flush=True)
-    vectors = draw(mixture, size.num_rows, generator)
-    queries = draw(mixture, NUM_QUERIES, generator)
+    vectors, queries = _draw(size, generator)
     np.save(root / "queries.npy", queries)
     print("finding the exact neighbours of the queries", flush=True)
     np.save(root / "neighbours.npy", exact_neighbours(vectors, queries, NEIGHBOURS_KEPT))
-    flat, pq = root / "ivf_flat.lance", root / "ivf_pq.lance"
     uniform = generator.integers(0, 1_000_000, size.num_rows, dtype=np.int64)
-    lance.write_dataset(_batches(vectors, uniform), str(flat), schema=_schema(size.dimension))
-    shutil.copytree(flat, pq, copy_function=os.link)
-    for path, kind, num_sub_vectors in (
-        (flat, "IVF_FLAT", None),
-        (pq, "IVF_PQ", size.num_sub_vectors),
-    ):
-        print(f"building {kind} with {size.num_partitions} partitions", flush=True)
-        lance.dataset(str(path)).create_index(
-            "vector",
-            kind,
-            metric="l2",
-            num_partitions=size.num_partitions,
-            num_sub_vectors=num_sub_vectors,
+    # Named so that servers do not take it for a dataset to serve.
+    lance.write_dataset(
+        _batches(vectors, uniform), str(root / PLAIN), schema=_schema(size.dimension)
+    )
+
+
+def _draw(
+    size: Size, generator: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the vectors of a set and its queries, which are none of them."""
+    if size.name == "wordnet":
+        shuffled = generator.permutation(_wordnet_vectors())
+        return shuffled[: size.num_rows], shuffled[size.num_rows :]
+    mixture = make_mixture(size.dimension, size.num_centres, generator)
+    vectors = draw(mixture, size.num_rows, generator)
+    return vectors, draw(mixture, NUM_QUERIES, generator)
+
+
+def _wordnet_vectors() -> NDArray[np.float32]:
+    given = os.environ.get(WORDNET_VARIABLE)
+    if given is None:
+        raise SystemExit(
+            f"set {WORDNET_VARIABLE} to a Parquet file of 20,000 entries with 384-dimensional"
+            ' vectors in its column "vector", as examples/make_wordnet.py takes it'
         )
+    column = pq.read_table(given, columns=["vector"]).column("vector").combine_chunks()
+    flat: NDArray[np.float32] = column.flatten().to_numpy().astype(np.float32)
+    return flat.reshape(len(column), -1)
+
+
+def _build_index(bench: BenchmarkSet, name: str, path: Path) -> None:
+    size = bench.size
+    kind = INDEX_TYPES[name]
+    num_partitions = size.graph_partitions if "HNSW" in kind else size.num_partitions
+    print(f"building {name} with {num_partitions} partitions", flush=True)
+    unfinished = path.with_suffix(".building")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(bench.root / PLAIN, unfinished, copy_function=os.link)
+    dataset = lance.dataset(str(unfinished))
+    dataset.create_index(
+        "vector",
+        kind,
+        metric="l2",
+        num_partitions=num_partitions,
+        num_sub_vectors=size.num_sub_vectors if kind == "IVF_PQ" else None,
+    )
+    if name == "ivf_pq_appended":
+        rows = dataset.to_table(limit=min(NUM_APPENDED, size.num_rows))
+        lance.write_dataset(rows, str(unfinished), mode="append")
+    unfinished.rename(path)
 
 
 def _schema(dimension: int) -> pa.Schema:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from benchmarks.datasets import BenchmarkSet
     from benchmarks.workers import Worker
 
-P50_BARS = {"flat": 0.5, "exact": 0.2}
-CPU_BARS = {"pq_refine": 0.25, "flat": 0.5}
+P50_BARS = {"flat": 0.5, "exact": 0.2, "appended": 0.1}
+CPU_BARS = {"pq_refine": 0.25, "flat": 0.5, "rq_refine": 0.35, "sq_refine": 0.35, "hnsw": 0.35}
 
 
 def measure_in_process(bench: BenchmarkSet, num_blocks: int) -> list[Row]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.cases import flat_case, headline_case
+from benchmarks.cases import flat_case, headline_case, rabit_case
 from benchmarks.load import build_requests, run_load
 from benchmarks.report import throughput_row, timing_rows
 from benchmarks.servers import Server, start_ours, start_peer
@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 
 CONNECTIONS = (1, 2, 8)
 BLOCK_QUERIES = 300
-P50_BARS = {1: 0.3}  # by number of connections, for the headline case
-THROUGHPUT_BARS = {1: 4.0, 8: 4.0}
+P50_BARS = {"pq_refine": {1: 0.3}, "rq": {1: 0.45}}  # by case and number of connections
+THROUGHPUT_BARS = {"pq_refine": {1: 4.0, 8: 4.0}, "rq": {1: 2.5, 8: 2.5}}
 
 
 def measure_http(bench: BenchmarkSet, num_blocks: int) -> list[Row]:
     """Return latency, server CPU and throughput of every case for both servers."""
-    headline = headline_case(bench.size)
-    cases = ((headline, "arrow"), (headline, "json"), (flat_case(bench.size), "arrow"))
+    headline, rabit = headline_case(bench.size), rabit_case(bench.size)
+    cases = (
+        (headline, "arrow"),
+        (headline, "json"),
+        (rabit, "arrow"),
+        (rabit, "json"),
+        (flat_case(bench.size), "arrow"),
+    )
+    for case, _ in cases:
+        bench.dataset(case.dataset)
     rows: list[Row] = []
     with ExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -38,19 +46,16 @@ def measure_http(bench: BenchmarkSet, num_blocks: int) -> list[Row]:
         for case, answer in cases:
             requests = build_requests(bench.queries, case, answer)
             label = f"HTTP {answer}, {case.label}"
-            rows += _measure_case(
-                label, requests, (ours, peer), num_blocks, has_bars=case is headline
-            )
+            rows += _measure_case(label, case.name, requests, (ours, peer), num_blocks)
     return rows
 
 
 def _measure_case(
     label: str,
+    case_name: str,
     requests: list[bytes],
     servers: tuple[Server, Server],
     num_blocks: int,
-    *,
-    has_bars: bool,
 ) -> list[Row]:
     for server in servers:
         run_load(server.port, requests, 2)  # fills both caches
@@ -60,8 +65,8 @@ def _measure_case(
         print(name, flush=True)
         ours, peer = (partial(_measure, server, num_connections) for server in servers)
         blocks = interleave(ours, peer, _parts(requests, num_blocks))
-        p50_bar = P50_BARS.get(num_connections) if has_bars else None
-        rate_bar = THROUGHPUT_BARS.get(num_connections) if has_bars else None
+        p50_bar = P50_BARS.get(case_name, {}).get(num_connections)
+        rate_bar = THROUGHPUT_BARS.get(case_name, {}).get(num_connections)
         rows += timing_rows(name, *blocks, p50_bar=p50_bar)
         rows.append(throughput_row(name, *blocks, rate_bar))
     return rows

@@ -21,11 +21,12 @@ from benchmarks.files import measure_files
 from benchmarks.in_process import measure_in_process
 from benchmarks.over_http import measure_http
 from benchmarks.report import Row, describe_machine, print_table
+from benchmarks.resources import measure_resources
 
 if TYPE_CHECKING:
     from benchmarks.datasets import BenchmarkSet
 
-PARTS = ("process", "http", "cold", "files")
+PARTS = ("process", "http", "cold", "resources", "files")
 
 
 def main() -> None:
@@ -39,6 +40,8 @@ def main() -> None:
         rows += measure_http(bench, arguments.blocks)
     if "cold" in arguments.parts:
         rows += measure_cold(bench)
+    if "resources" in arguments.parts:
+        rows += measure_resources(bench)
     if arguments.size != "1m":
         rows = [replace(row, bar=None) for row in rows]
     if "files" in arguments.parts:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -17,7 +19,6 @@ from benchmarks.engines import ENGINES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from multiprocessing.connection import Connection
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -64,6 +65,14 @@ class Worker:
     def measure(self, queries: NDArray[np.float32], case: Case) -> Block:
         """Time every query."""
         return cast("Block", self._call("measure", queries, case))
+
+    def memory(self) -> int:
+        """Return the anonymous memory of the process in bytes."""
+        return cast("int", self._call("memory"))
+
+    def rate(self, queries: NDArray[np.float32], case: Case, num_threads: int) -> float:
+        """Return the queries per second that threads reach together."""
+        return cast("float", self._call("rate", queries, case, num_threads))
 
     def cold(self, path: Path, query: NDArray[np.float32], case: Case) -> ColdStart:
         """Time opening a dataset together with one query on it."""
@@ -121,6 +130,8 @@ def _calls(engine_name: str) -> dict[str, Calls]:
         "find": partial(_find, engine),
         "measure": partial(_measure, engine),
         "cold": partial(_cold, engine),
+        "memory": _anonymous_memory,
+        "rate": partial(_rate, engine),
     }
 
 
@@ -140,6 +151,21 @@ def _measure(engine: Engine, queries: NDArray[np.float32], case: Case) -> Block:
         engine.search(query, case, K)
         latencies[row] = (time.perf_counter() - started) * 1e3
     return Block(latencies, (time.process_time() - cpu_started) * 1e3, float(latencies.sum()))
+
+
+def _rate(engine: Engine, queries: NDArray[np.float32], case: Case, num_threads: int) -> float:
+    with ThreadPoolExecutor(num_threads) as pool:
+        shares = np.array_split(queries, num_threads)
+        started = time.perf_counter()
+        for done in [pool.submit(_measure, engine, share, case) for share in shares]:
+            done.result()
+        return len(queries) / (time.perf_counter() - started)
+
+
+def _anonymous_memory() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("RssAnon:")]
+    return int(line.split()[1]) << 10
 
 
 def _cold(engine: Engine, path: Path, query: NDArray[np.float32], case: Case) -> ColdStart:
