@@ -71,6 +71,13 @@ def bytes_at(address: int, length: int) -> NDArray[np.uint8]:
 
 
 @kernel
+def int16_at(address: int, length: int) -> NDArray[np.int16]:
+    """View ``length`` int16 at ``address``, which need not be aligned."""
+    view: NDArray[np.int16] = carray(pointer_at(address), length, np.int16)
+    return view
+
+
+@kernel
 def uint32_at(address: int, length: int) -> NDArray[np.uint32]:
     """View ``length`` little-endian uint32 at ``address``, which need not be aligned."""
     view: NDArray[np.uint32] = carray(pointer_at(address), length, np.uint32)
