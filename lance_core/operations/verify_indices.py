@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
+from lance_core.index.ordinals import OrdinalSpace
 from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
+from lance_core.index.vector.blocks import load_blocks
+from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.verify_file import check_size, read_all_rows
 from lance_core.table.base_paths import Place
@@ -56,8 +59,23 @@ class IndexChecker:
         ]
         is_used = segment.fragment_bitmap is None or len(segment.fragment_bitmap) > 0
         if all(are_sound) and is_used and classify(segment) is IndexKind.VECTOR:
-            with self._findings.of(folder.path):
-                _open_vectors(folder, segment)
+            # A kind or an encoding that this release does not read is no fault of the segment.
+            passing = suppress(UnusableSegmentError, UnsupportedFeatureError)
+            with self._findings.of(folder.path), passing:
+                self._check_vectors(folder, segment)
+
+    def _check_vectors(self, folder: Place, segment: IndexMetadata) -> None:
+        """Load every partition, which checks what a search relies on; compare the metrics."""
+        opened = VectorSegment.open(folder, segment.uuid, segment.files)
+        nowhere = OrdinalSpace([], [])
+        for partition in range(opened.num_partitions):
+            load_blocks(opened, nowhere, [partition])
+        recorded = metric_in_details(segment.details)
+        self._findings.expect(
+            recorded in {None, opened.metric},
+            opened.storage.reader.path,
+            f"the files say metric {opened.metric}, the manifest {recorded}",
+        )
 
     def _check_reuse(self, snapshot: Snapshot) -> None:
         path = snapshot.manifest.path
@@ -96,9 +114,3 @@ def _read_file(place: Place, size: int) -> None:
         # other writers may know how to read what we do not, and then we scan the rows instead
         with suppress(UnsupportedFeatureError):
             read_all_rows(LanceFileReader.open(place.scheduler, place.path, size))
-
-
-def _open_vectors(folder: Place, segment: IndexMetadata) -> None:
-    """Open a vector index; a kind that this release does not search is no fault of it."""
-    with suppress(UnusableSegmentError):
-        VectorSegment.open(folder, segment.uuid, segment.files)

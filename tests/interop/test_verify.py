@@ -16,6 +16,7 @@ from lance_core.io.mapped_store import MappedStore
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.operations.verify import verify
 from lance_core.proto import table_pb2
+from lance_core.proto.index_pb2 import VectorIndexDetails, VectorMetricType
 from lance_core.table.base_paths import refuse_base
 from lance_core.table.flags import Feature
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
@@ -311,6 +312,17 @@ def test_a_transaction_has_to_be_there_and_the_same_in_both_places(root: Path) -
     assert [each.where for each in verified(root)] == [f"_transactions/{path.name}"]
     path.unlink()  # the manifest has it too
     assert verified(root) == []
+
+
+def test_the_metric_of_the_manifest_has_to_be_that_of_the_files(root: Path) -> None:
+    def change(_: table_pb2.Manifest, indices: list[Any]) -> None:
+        (index,) = [each for each in indices if each.name == "vec_idx"]
+        index.index_details.value = VectorIndexDetails(
+            metric_type=VectorMetricType.Dot
+        ).SerializeToString()
+
+    found = changed(root, change)
+    assert any("the files say metric l2, the manifest dot" in finding.what for finding in found)
 
 
 def test_the_reuse_index_has_to_fit_the_fragments(tmp_path: Path) -> None:
