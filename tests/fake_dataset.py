@@ -79,6 +79,7 @@ class FakeDataset:
         if self.on_run is not None:
             self.on_run(deadline)
         vectors = np.stack(self.table["vec"].to_pylist()).astype(np.float32)
+        assert request.vectors is not None
         if request.vectors.shape[1] != vectors.shape[1]:
             raise InvalidRequestError(
                 f"the query vector has dimension {request.vectors.shape[1]}, the column"

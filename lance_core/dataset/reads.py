@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from lance_core.index.vector.quantizer import ApproxMode
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
     from lance_core.table.snapshot import Snapshot
@@ -72,9 +74,10 @@ class DatasetReads:
 
     def search(
         self,
-        vector: ArrayLike,
+        vector: ArrayLike | None = None,
         k: int | None = 10,
         *,
+        row_ids: int | Sequence[int] | None = None,
         column: str | None = None,
         columns: Sequence[str] | None = None,
         metric: str | None = None,
@@ -88,8 +91,12 @@ class DatasetReads:
         use_index: bool = True,
         fast_search: bool = False,
         with_row_id: bool = False,
+        filter: str | None = None,
+        prefilter: bool = True,
+        ef: int | None = None,
+        approx_mode: ApproxMode = "normal",
     ) -> pa.Table:
-        """Find the rows nearest to a vector.
+        """Find the rows nearest to a vector, or to another row.
 
         Parameters
         ----------
@@ -98,6 +105,9 @@ class DatasetReads:
             the column ``query_index``.
         k
             Rows wanted per query vector; None = all.
+        row_ids
+            Instead of ``vector``: the id of a row, whose stored vector is the query, or several at
+            once. No row is among its own neighbours.
         column
             Vector column; None = the only one of that dimension.
         columns
@@ -120,6 +130,15 @@ class DatasetReads:
             True: only rows that an index covers.
         with_row_id
             Add the column ``_rowid``.
+        filter
+            Predicate that rows have to fulfil, such as ``price < 10``; see `expr.predicate`.
+        prefilter
+            True: the nearest ``k`` of the rows that pass. False: those that pass of the nearest
+            ``k``; the filter may then name ``_distance``.
+        ef
+            Breadth of graph searches; None = one and a half times the rows looked for.
+        approx_mode
+            ``normal``, ``fast`` or ``accurate``, where an index can be searched in several ways.
 
         Returns
         -------
@@ -131,9 +150,10 @@ class DatasetReads:
         InvalidRequestError
             A parameter is wrong in itself or does not fit the schema.
         """
-        vectors = _as_vectors(vector)
+        vectors = None if vector is None else _as_vectors(vector)
+        is_one = vectors.ndim == 1 if vectors is not None else not isinstance(row_ids, Iterable)
         request = VectorQuery(
-            vectors=np.atleast_2d(vectors),
+            vectors=None if vectors is None else np.atleast_2d(vectors),
             k=k,
             column=column,
             columns=_names(columns),
@@ -147,7 +167,12 @@ class DatasetReads:
             use_index=use_index,
             fast_search=fast_search,
             with_row_id=with_row_id,
-            batched=vectors.ndim > 1,
+            batched=not is_one,
+            filter=filter,
+            prefilter=prefilter,
+            row_ids=_row_ids(row_ids),
+            ef=ef,
+            approx_mode=approx_mode,
         )
         return self.run(request).table
 
@@ -211,6 +236,12 @@ def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str):
         raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
     return None if columns is None else tuple(columns)
+
+
+def _row_ids(row_ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if row_ids is None:
+        return None
+    return tuple(row_ids) if isinstance(row_ids, Iterable) else (row_ids,)
 
 
 def _as_ranks(indices: ArrayLike) -> NDArray[np.int64]:

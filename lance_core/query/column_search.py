@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 
-from lance_core.errors import CorruptFileError
+from lance_core.cache.keys import CacheKey
+from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.ids import FragmentId
+from lance_core.index.candidates import Candidates
 from lance_core.index.vector.metric import Metric
-from lance_core.io.metering import current_meter
-from lance_core.kernels.exact import score_rows
-from lance_core.kernels.memory import address_of
 from lance_core.query.flat_search import scan_vectors
-from lance_core.query.merge import rank
+from lance_core.query.listed_rows import ListedRows, list_rows
+from lance_core.query.merge import rank, rank_first, within
 from lance_core.query.planner import choose_index
 from lance_core.query.residency import NotResidentError
+from lance_core.query.row_masks import RowMask
 from lance_core.query.searchable_rows import SearchableRows, searchable_rows
 from lance_core.query.segments import BoundSearch, describe_segments
-from lance_core.scan.projection import ProjectedColumn, Projection
-from lance_core.scan.take import take_rows
-from lance_core.scan.vector_column import VectorColumn, as_vectors
+from lance_core.query.stored_vectors import StoredVectors
+from lance_core.row_address import ROW_ADDRESS_TOMBSTONE
+from lance_core.scan.vector_column import VectorColumn
 from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
@@ -30,9 +31,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lance_core.index.candidates import Candidates
     from lance_core.query.deadline import Deadline
-    from lance_core.query.plan import FlatSearch, IndexChoice, SegmentDescription
+    from lance_core.query.plan import (
+        FlatSearch,
+        IndexChoice,
+        ListedSearch,
+        SegmentDescription,
+        VectorPlan,
+    )
+    from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
@@ -40,6 +47,8 @@ if TYPE_CHECKING:
 
 # About 20 ms of work on one core.
 _LONG_SCAN_FLOATS = 1 << 27
+# Rows scored one by one between two looks at the deadline.
+_LISTED_FLOATS = 1 << 24
 
 
 class ColumnSearch:
@@ -53,7 +62,7 @@ class ColumnSearch:
         self._snapshot = snapshot
         self._live = BitMap(snapshot.fragments_by_id)
         self.vectors = VectorColumn(session.files, session.cache, snapshot, field)
-        self._projection = Projection((ProjectedColumn(field.name, field),))
+        self.stored = StoredVectors(session, snapshot, self.vectors)
         opened = describe_segments(session, snapshot, field, self._live)
         self.descriptions: tuple[SegmentDescription, ...] = tuple(d for d, _ in opened)
         self._segments = {d.uuid: segment for d, segment in opened if segment is not None}
@@ -123,48 +132,105 @@ class ColumnSearch:
         """
         if len(candidates) == 0:
             return candidates
-        addresses = self.addresses(candidates.row_ids)
-        located = self.vectors.pointers(addresses)
-        if located is None:
-            if resident_only:
-                raise NotResidentError("vectors to re-rank have to be read")
-            located = self._taken(addresses)
-        else:
-            current_meter().bytes_read += len(addresses) * self.vectors.row_bytes
-        pointers, owner = located
-        distances = score_rows(pointers, np.array(query, np.float32), Metric(metric).code)
-        del owner, located  # they kept the vectors alive until here
+        distances = self.stored.score(
+            self.addresses(candidates.row_ids), query, metric, resident_only=resident_only
+        )
         return rank(distances, candidates.row_ids)
 
-    def _taken(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.int64], object]:
-        """Read vectors of rows; returns where each lies and what keeps them alive."""
-        rows = take_rows(self._session.files, self._snapshot, addresses, self._projection)
-        vectors, is_valid = as_vectors(rows.column(0).combine_chunks(), self.vectors.dimension)
-        if is_valid is not None:
-            vectors[~is_valid] = np.nan
-        places = np.arange(len(vectors), dtype=np.int64) * self.vectors.row_bytes
-        return address_of(vectors) + places, vectors
+    def vectors_of(self, row_ids: Sequence[int]) -> NDArray[np.float32]:
+        """Return the vectors of rows that a caller names by their ids, shape ``(n, d)``.
+
+        Raises
+        ------
+        InvalidRequestError
+            There is no live row of that id, or it has no vector of finite numbers.
+        """
+        addresses = self.addresses(np.array(row_ids, np.uint64))
+        unknown = np.flatnonzero(addresses == np.uint64(ROW_ADDRESS_TOMBSTONE))
+        if len(unknown) > 0:
+            raise InvalidRequestError(
+                f"version {self._snapshot.version} has no row {row_ids[int(unknown[0])]}"
+            )
+        return self.stored.vectors_of(addresses, row_ids)
+
+    def search_listed(
+        self,
+        plan: VectorPlan,
+        listed: ListedSearch,
+        row_filter: RowFilter,
+        query: NDArray[np.float32],
+        *,
+        deadline: Deadline,
+        resident_only: bool,
+    ) -> tuple[Candidates, int]:
+        """Score the rows that pass a filter one by one; returns those found and how many these are.
+
+        Parameters as `search_flat`.
+        """
+        cache = self._session.cache
+        key = row_filter.key("listed rows", listed.key)
+        if resident_only and key not in cache:
+            row_filter.require_resident([FragmentId(each) for each in listed.fragments])
+        rows: ListedRows = cache.get_or_load(
+            key, lambda: list_rows(row_filter, listed, self._row_ids, deadline)
+        )
+        if resident_only:
+            self._require_short(len(rows.addresses))
+        step = max(1, _LISTED_FLOATS // self.vectors.dimension)
+        parts = [np.empty(0, np.float32)]
+        for start in range(0, len(rows.addresses), step):
+            deadline.check("scoring rows")
+            scored = self.stored.score(
+                rows.addresses[start : start + step],
+                query,
+                plan.metric,
+                resident_only=resident_only,
+                key=("listed vectors", self.vectors.field.id, key, start),
+            )
+            parts.append(scored)
+        inside = within(
+            Candidates(np.concatenate(parts), rows.row_ids), plan.lower_bound, plan.upper_bound
+        )
+        return rank_first(inside.distances, inside.row_ids, listed.k), len(rows.addresses)
 
     def _require_short_scan(self, fragment_ids: Sequence[FragmentId]) -> None:
         if not self.vectors.is_resident(fragment_ids):
             raise NotResidentError("vectors of fragments without index have to be read")
         fragments = self._snapshot.fragments_by_id
-        num_rows = sum(fragments[each].physical_rows for each in fragment_ids)
+        self._require_short(sum(fragments[each].physical_rows for each in fragment_ids))
+
+    def _require_short(self, num_rows: int) -> None:
         if num_rows * self.vectors.dimension > _LONG_SCAN_FLOATS:
             # Short queries must not stand behind it.
             raise NotResidentError("a long exact scan has a queue of its own")
 
     def search_flat(
         self,
+        plan: VectorPlan,
         flat: FlatSearch,
-        query: NDArray[np.float32],
-        metric: str,
+        row_filter: RowFilter | None,
+        queries: NDArray[np.float32],
         *,
-        bounds: tuple[float | None, float | None],
         deadline: Deadline,
         resident_only: bool,
-    ) -> tuple[Candidates, int]:
-        """Run an exact search; returns the rows found and how many were scored."""
+    ) -> tuple[list[Candidates], int]:
+        """Run an exact search; returns the rows found and how many were looked at.
+
+        Parameters
+        ----------
+        plan
+            Metric and bounds.
+        flat
+            What to search.
+        row_filter
+            Which rows may be found; None = all.
+        queries
+            Shape ``(m, d)``, not normalised; there is one result for each.
+        deadline
+            Looked at between pieces of work.
+        resident_only
+            Raise ``NotResidentError`` rather than read, or work for long.
+        """
         fragment_ids = [FragmentId(each) for each in flat.fragments]
         if resident_only:
             self._require_short_scan(fragment_ids)
@@ -180,10 +246,32 @@ class ColumnSearch:
             self.vectors,
             runs,
             rows,
-            query,
-            Metric(metric),
+            self._flat_mask(flat, rows, row_filter, deadline, resident_only=resident_only),
+            queries,
+            Metric(plan.metric),
             k=flat.k,
-            bounds=bounds,
+            bounds=(plan.lower_bound, plan.upper_bound),
             deadline=deadline,
         )
         return found, rows.num_rows
+
+    def _flat_mask(
+        self,
+        flat: FlatSearch,
+        rows: SearchableRows,
+        row_filter: RowFilter | None,
+        deadline: Deadline,
+        *,
+        resident_only: bool,
+    ) -> RowMask:
+        all_rows = RowMask(rows.words, rows.num_rows)
+        if row_filter is None:
+            return all_rows
+        return row_filter.mask(
+            (self.vectors.field.id, flat.key),
+            all_rows,
+            rows.address_runs,
+            [FragmentId(each) for each in flat.fragments],
+            deadline,
+            resident_only=resident_only,
+        )

@@ -16,7 +16,8 @@ from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
-from lance_core.query.planner import plan_vector
+from lance_core.query.planner import PassingCounts, plan_vector
+from lance_core.query.postfilter import Postfilter
 from lance_core.query.query_result import (
     AnswerRows,
     AnswerShape,
@@ -25,10 +26,11 @@ from lance_core.query.query_result import (
     joined,
     vector_answer,
 )
-from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.request import ScanQuery, VectorQuery, require_nonzero
 from lance_core.query.residency import NotResidentError
+from lance_core.query.row_filter import RowFilter
 from lance_core.query.stats import PlanKind, QueryStats, StopReason
-from lance_core.query.steps import SCAN, TAKE
+from lance_core.query.steps import POSTFILTER, SCAN, TAKE
 from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
 from lance_core.scan.projection import resolve_projection
@@ -37,6 +39,9 @@ from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
@@ -58,6 +63,8 @@ class _PreparedQuery:
     shape: AnswerShape
     taker: RowTaker
     plan: VectorPlan
+    prefilter: RowFilter | None
+    postfilter: Postfilter | None
 
 
 class QueryEngine:
@@ -75,7 +82,7 @@ class QueryEngine:
         self._session = session
         self._snapshot = snapshot
         self._columns: dict[FieldId, ColumnSearch] = {}
-        self._asked: dict[tuple[str | None, int], ColumnSearch] = {}
+        self._asked: dict[tuple[str | None, int | None], ColumnSearch] = {}
         self._prepared: dict[Hashable, _PreparedQuery] = {}
         self._num_rows: int | None = None
         self._is_mapped = _is_local(snapshot)
@@ -124,10 +131,13 @@ class QueryEngine:
                 return self._run_vector(request, deadline, meter, started, resident_only=True)
 
     def plan(self, request: Request) -> Plan:
-        """Return what `run` would do; reads segment headers that are not in memory."""
+        """Return what `run` would do; reads segment headers that are not in memory.
+
+        A prefilter is evaluated: what is done depends on the number of rows that pass.
+        """
         if isinstance(request, ScanQuery):
             return self._plan_scan(request)
-        return self._prepared_query(request, resident_only=False).plan
+        return self._prepared_query(request, NO_DEADLINE, resident_only=False).plan
 
     def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
         """Stream the rows of a plain query in batches of bounded size."""
@@ -187,18 +197,21 @@ class QueryEngine:
     ) -> QueryResult:
         if resident_only and not self._is_mapped:
             raise NotResidentError("a store that is not mapped may make the query wait")
-        prepared = self._prepared_query(request, resident_only=resident_only)
+        prepared = self._prepared_query(request, deadline, resident_only=resident_only)
         plan = prepared.plan
+        vectors = _query_vectors(request, prepared)
         measures = Measures(meter)
         search = VectorSearch(
             prepared.column,
             plan,
+            prepared.prefilter,
             requested_k=plan.k if request.k is None else request.k + request.offset,
             deadline=deadline,
             measures=measures,
             resident_only=resident_only,
         )
-        found = [search.run(vector) for vector in request.vectors]
+        found = search.run(vectors, request.row_ids)
+        found = self._without_skipped(found, prepared, measures)
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
             rows = _take(found, prepared, batched=request.batched)
@@ -231,6 +244,7 @@ class QueryEngine:
             partitions_total=tally.partitions_total,
             rows_scanned_flat=tally.rows_scanned_flat,
             rows_refined=tally.rows_refined,
+            rows_left_out=tally.rows_left_out,
             bytes_read=meter.bytes_read,
             store_requests=meter.store_requests,
             cache_hits=meter.cache_hits,
@@ -239,29 +253,76 @@ class QueryEngine:
             elapsed_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    def _prepared_query(self, request: VectorQuery, *, resident_only: bool) -> _PreparedQuery:
+    def _without_skipped(
+        self, found: list[Candidates], prepared: _PreparedQuery, measures: Measures
+    ) -> list[Candidates]:
+        """Leave out rows that do not pass the postfilter, then those before the offset."""
+        plan = prepared.plan
+        if prepared.postfilter is not None:
+            with measures.measure(POSTFILTER) as facts:
+                addresses = [prepared.column.addresses(each.row_ids) for each in found]
+                found = prepared.postfilter.keep(found, addresses)
+                facts.rows = sum(len(each) for each in found)
+        if plan.offset == 0:
+            return found
+        return [each.slice(plan.offset, plan.offset + plan.k) for each in found]
+
+    def _prepared_query(
+        self, request: VectorQuery, deadline: Deadline, *, resident_only: bool
+    ) -> _PreparedQuery:
         """Return what queries with the same parameters share, made for the first of them."""
         key = request.parameters
         found = self._prepared.get(key)
         if found is None:
-            column = self._column_search(request, resident_only=resident_only)
-            shape = answer_shape(
-                self._snapshot.schema,
-                request.columns,
-                with_row_id=request.with_row_id,
-                batched=request.batched,
-            )
-            taker = RowTaker(self._session.files, self._snapshot, shape.stored)
-            found = _PreparedQuery(column, shape, taker, self._plan_vector(request, column, shape))
+            found = self._prepare(request, deadline, resident_only=resident_only)
             if len(self._prepared) >= _MAX_PREPARED:
                 self._prepared.clear()  # callers choose the parameters, so their number is open
             self._prepared[key] = found
-        if found.plan.metric == "cosine":
-            request.require_nonzero_vectors()
+        if found.plan.metric == "cosine" and request.vectors is not None:
+            require_nonzero(request.vectors)
         return found
 
+    def _prepare(
+        self, request: VectorQuery, deadline: Deadline, *, resident_only: bool
+    ) -> _PreparedQuery:
+        session, snapshot = self._session, self._snapshot
+        column = self._column_search(request, resident_only=resident_only)
+        shape = answer_shape(
+            snapshot.schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            batched=request.batched,
+        )
+        prefilter, postfilter, passing = None, None, None
+        if request.filter is not None and request.prefilter:
+            prefilter = RowFilter(session, snapshot, request.filter)
+            passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
+        elif request.filter is not None:
+            postfilter = Postfilter(session, snapshot, request.filter)
+        return _PreparedQuery(
+            column,
+            shape,
+            RowTaker(session.files, snapshot, shape.stored),
+            self._plan_vector(request, column, shape, passing),
+            prefilter,
+            postfilter,
+        )
+
+    def _passing_counts(
+        self, prefilter: RowFilter, deadline: Deadline, *, resident_only: bool
+    ) -> PassingCounts:
+        fragment_ids = list(self._snapshot.fragments_by_id)
+        if resident_only:
+            prefilter.require_resident(fragment_ids)
+        passing = prefilter.passing(fragment_ids, deadline)
+        return PassingCounts(prefilter.text, {each: passing[each].num_rows for each in passing})
+
     def _plan_vector(
-        self, request: VectorQuery, column: ColumnSearch, shape: AnswerShape
+        self,
+        request: VectorQuery,
+        column: ColumnSearch,
+        shape: AnswerShape,
+        passing: PassingCounts | None,
     ) -> VectorPlan:
         if request.metric == "hamming":
             raise TypeMismatchError(
@@ -274,15 +335,17 @@ class QueryEngine:
             column=column.vectors.field.name,
             columns=shape.columns,
             num_rows=self.count_rows(),
+            passing=passing,
+            few_rows=self._session.few_rows,
         )
 
     def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:
-        key = (request.column, request.vectors.shape[1])
+        key = (request.column, request.dimension)
         found = self._asked.get(key)
         if found is None:
             if resident_only:
                 raise NotResidentError("index headers have to be read")
-            field = find_vector_field(self._snapshot.schema, request.column, key[1])
+            field = find_vector_field(self._snapshot.schema, request.column, request.dimension)
             found = self._asked[key] = self._open_column(field)
         return found
 
@@ -303,6 +366,15 @@ def _is_local(snapshot: Snapshot) -> bool:
     )
 
 
+def _query_vectors(request: VectorQuery, prepared: _PreparedQuery) -> NDArray[np.float32]:
+    if request.vectors is not None:
+        return request.vectors
+    vectors = prepared.column.vectors_of(() if request.row_ids is None else request.row_ids)
+    if prepared.plan.metric == "cosine":
+        require_nonzero(vectors)
+    return vectors
+
+
 def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
     row_ids = joined([each.row_ids for each in found])
     stored = prepared.taker.take(prepared.column.addresses(row_ids))
@@ -310,7 +382,7 @@ def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -
 
 
 def _stop_reason(request: VectorQuery, num_rows: int, tally: SearchTally) -> StopReason:
-    if request.k is not None and num_rows >= request.k * len(request.vectors):
+    if request.k is not None and num_rows >= request.k * request.num_queries:
         return "complete"
     is_limited = tally.partitions_probed < tally.partitions_total
     return "probe_limit" if is_limited else "no_more_rows"

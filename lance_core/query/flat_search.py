@@ -8,6 +8,7 @@ import numpy as np
 
 from lance_core.index.candidates import Candidates
 from lance_core.kernels.exact import scan_pages
+from lance_core.kernels.exact_batch import scan_pages_for_all
 from lance_core.kernels.topk import TopRows
 
 if TYPE_CHECKING:
@@ -17,50 +18,59 @@ if TYPE_CHECKING:
 
     from lance_core.index.vector.metric import Metric
     from lance_core.query.deadline import Deadline
+    from lance_core.query.row_masks import RowMask
     from lance_core.query.searchable_rows import SearchableRows
     from lance_core.scan.vector_column import VectorColumn, VectorRuns
 
 # About 10 ms of work on one core: 20 ns per row of 128 dimensions.
 _PIECE_FLOATS = 1 << 26
+_QUERIES_PER_PASS = 16
+# Best rows of all queries of a pass, for the memory that they take.
+_KEPT_ROWS = 1 << 20
 
 
 def scan_vectors(
     column: VectorColumn,
     runs: Sequence[VectorRuns],
     rows: SearchableRows,
-    query: NDArray[np.float32],
+    mask: RowMask,
+    queries: NDArray[np.float32],
     metric: Metric,
     *,
     k: int,
     bounds: tuple[float | None, float | None],
     deadline: Deadline,
-) -> Candidates:
-    """Score all searchable rows and return the nearest ``k`` inside ``bounds``.
+) -> list[Candidates]:
+    """Score searchable rows and return, for each query, the nearest ``k`` inside ``bounds``.
 
     Parameters
     ----------
     runs
         The vectors of the fragments of ``rows``, in their order.
-    query
-        Shape ``(d,)``, not normalised.
+    mask
+        Those of ``rows`` that may be found.
+    queries
+        Shape ``(m, d)``, not normalised. Some at a time share one pass over the vectors.
     """
     pages = rows.pages(runs, column.row_bytes)
-    top = TopRows(k, rows.num_rows, *bounds)
-    own_query = np.array(query, np.float32)
-    for piece in _pieces(pages.num_rows, max(1, _PIECE_FLOATS // column.dimension)):
-        deadline.check("scanning vectors")
-        part, skip, take = piece
-        scan_pages(
-            pages.addresses[part] + skip * column.row_bytes,
-            take,
-            pages.first_ordinals[part] + skip,
-            own_query,
-            metric.code,
-            rows.words,
-            top,
-        )
-    distances, ordinals = top.nearest()
-    return Candidates(distances, rows.to_row_ids(ordinals))
+    found = []
+    at_once = max(1, min(_QUERIES_PER_PASS, _KEPT_ROWS // max(k, 1)))
+    for start in range(0, len(queries), at_once):
+        some = np.array(queries[start : start + at_once], np.float32)
+        tops = [TopRows(k, mask.num_rows, *bounds) for _ in some]
+        max_rows = max(1, _PIECE_FLOATS // (column.dimension * len(some)))
+        for part, skip, take in _pieces(pages.num_rows, max_rows):
+            deadline.check("scanning vectors")
+            place = pages.addresses[part] + skip * column.row_bytes
+            first = pages.first_ordinals[part] + skip
+            if len(some) == 1:
+                scan_pages(place, take, first, some[0], metric.code, mask.words, tops[0])
+            else:
+                scan_pages_for_all(place, take, first, some, metric.code, mask.words, tops)
+        for top in tops:
+            distances, ordinals = top.nearest()
+            found.append(Candidates(distances, rows.to_row_ids(ordinals)))
+    return found
 
 
 def _pieces(

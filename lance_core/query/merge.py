@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_WORTH_CUTTING = 4
 
 NO_CANDIDATES = Candidates(np.empty(0, np.float32), np.empty(0, np.uint64))
 
@@ -22,6 +23,21 @@ def rank(distances: NDArray[np.float32], row_ids: NDArray[np.uint64]) -> Candida
     """Sort rows by distance, ties by row id; rows with a NaN distance are dropped."""
     order = nearest_first(distances, row_ids)
     return Candidates(distances[order], row_ids[order])
+
+
+def rank_first(distances: NDArray[np.float32], row_ids: NDArray[np.uint64], k: int) -> Candidates:
+    """Return the first ``k`` rows of `rank`, sorting little more than these."""
+    if k < len(distances) // _WORTH_CUTTING:
+        worst = np.partition(distances, k - 1)[k - 1] if k > 0 else -np.inf  # NaN comes last
+        kept = np.flatnonzero(distances <= worst)
+        distances, row_ids = distances[kept], row_ids[kept]
+    return rank(distances, row_ids).first(k)
+
+
+def without(candidates: Candidates, row_id: int) -> Candidates:
+    """Leave out one row, if it is there."""
+    kept = candidates.row_ids != np.uint64(row_id)
+    return Candidates(candidates.distances[kept], candidates.row_ids[kept])
 
 
 def merge(lists: Sequence[Candidates], k: int) -> Candidates:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyroaring import BitMap
 
+    from lance_core.index.vector.quantizer import ApproxMode
     from lance_core.query.probes import ProbeBounds
 
 
@@ -75,6 +76,35 @@ class FlatSearch:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefilter:
+    """Let only rows pass for which a predicate is true, before any takes a place in a ranking.
+
+    ``num_rows`` are those that pass.
+    """
+
+    text: str
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedSearch:
+    """Score just the rows that pass the prefilter exactly and keep the nearest ``k``.
+
+    Takes the place of all other searches. ``fragments`` are those whose rows count.
+    """
+
+    fragments: BitMap
+    num_rows: int
+    k: int
+    reason: str
+
+    @property
+    def key(self) -> bytes:
+        """Name the fragments in cache keys."""
+        return bytes(self.fragments.serialize())
+
+
+@dataclass(frozen=True, slots=True)
 class Rescore:
     """Replace the distances of the nearest ``candidates`` index rows by exact ones, keep ``k``.
 
@@ -92,8 +122,12 @@ class VectorPlan:
     """A vector query: index searches, an exact search of the rest, merge, range, columns.
 
     ``searches`` are merged by distance, their distances replaced by exact ones when ``rescore`` is
-    set, then merged with the rows of ``flat``. Of the merged rows those inside the bounds are kept,
-    ``offset`` rows skipped and ``k`` returned with ``columns``.
+    set, then merged with the rows of ``flat``; or ``listed`` finds all. Searches see only rows that
+    pass ``prefilter``. Of the rows inside the bounds the nearest ``num_ranked`` are kept, those
+    that do not pass ``postfilter`` left out, ``offset`` rows skipped and ``k`` returned with
+    ``columns``. ``few_rows`` bounds the rows that may be scored one by one because the index does
+    not hold them. ``has_itself`` tells that one more row is looked for, the one that is asked about
+    and is not among the answer.
     """
 
     column: str
@@ -107,6 +141,18 @@ class VectorPlan:
     offset: int
     k: int
     columns: tuple[str, ...]
+    few_rows: int = 0
+    has_itself: bool = False
+    prefilter: Prefilter | None = None
+    listed: ListedSearch | None = None
+    postfilter: str | None = None
+    ef: int | None = None
+    approx_mode: ApproxMode = "normal"
+
+    @property
+    def num_ranked(self) -> int:
+        """Rows to rank before some of them are left out or skipped."""
+        return self.offset + self.k + int(self.has_itself)
 
     @property
     def is_exact(self) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from lance_core.ids import FragmentId
 from lance_core.query.plan import (
     FlatSearch,
     IndexChoice,
     IndexSearch,
+    ListedSearch,
+    Prefilter,
     Rescore,
     SegmentDescription,
     SkippedSegment,
@@ -20,11 +23,12 @@ from lance_core.query.plan import (
 from lance_core.query.probes import ProbeBounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lance_core.query.request import VectorQuery
 
 DEFAULT_METRIC = "l2"
+DEFAULT_FEW_ROWS = 20_000
 
 
 def choose_index(
@@ -132,6 +136,18 @@ def _why_skipped(segment: SegmentDescription, metric: str, *, use_index: bool) -
     return "another index on the column covers more, or was created first"
 
 
+@dataclass(frozen=True, slots=True)
+class PassingCounts:
+    """What the planner knows of a prefilter: its text, and how many rows of each fragment pass."""
+
+    text: str
+    num_rows: Mapping[FragmentId, int]
+
+    def within(self, fragments: BitMap) -> int:
+        """Return how many rows of some fragments pass."""
+        return sum(self.num_rows[FragmentId(each)] for each in fragments)
+
+
 def plan_vector(
     request: VectorQuery,
     choice: IndexChoice,
@@ -139,6 +155,8 @@ def plan_vector(
     column: str,
     columns: tuple[str, ...],
     num_rows: int,
+    passing: PassingCounts | None = None,
+    few_rows: int = DEFAULT_FEW_ROWS,
 ) -> VectorPlan:
     """Plan one vector query.
 
@@ -152,25 +170,65 @@ def plan_vector(
         Vector column and columns of the answer, resolved against the schema.
     num_rows
         Live rows of the version; no step keeps more, whatever ``k`` says.
+    passing
+        The rows that pass the prefilter, of all fragments that are searched; None = no prefilter.
+    few_rows
+        Rows that pass a prefilter are scored exactly, one by one, if there are no more than these.
     """
+    searched = _searched_fragments(request, choice)
+    prefilter = None
+    if passing is not None:
+        num_rows = passing.within(searched)
+        prefilter = Prefilter(passing.text, num_rows)
     wanted = num_rows if request.k is None else min(request.offset + request.k, num_rows)
+    itself = 0 if request.row_ids is None else 1
+    ranked = min(wanted + itself, num_rows)
     factor = 1 if request.refine_factor is None else request.refine_factor
-    candidates = min(wanted * factor, num_rows)
+    candidates = min(ranked * factor, num_rows)
     probes = ProbeBounds(request.min_probes, request.max_probes)
-    flat = _flat_search(request, choice, wanted)
-    return VectorPlan(
+    plan = VectorPlan(
         column=column,
         metric=choice.metric,
         searches=tuple(IndexSearch(s, probes, candidates) for s in choice.segments),
         skipped=choice.skipped,
-        flat=flat,
-        rescore=_rescore(request, choice, flat, candidates, wanted),
+        flat=_flat_search(request, choice, ranked),
+        rescore=None,
         lower_bound=request.lower_bound,
         upper_bound=request.upper_bound,
         offset=request.offset,
         k=max(wanted - request.offset, 0),
         columns=columns,
+        few_rows=few_rows,
+        has_itself=request.row_ids is not None,
+        prefilter=prefilter,
+        postfilter=None if request.prefilter else request.filter,
+        ef=request.ef,
+        approx_mode=request.approx_mode,
     )
+    if prefilter is not None:
+        reason = _why_listed(prefilter, plan, probes)
+        if reason is not None:
+            listed = ListedSearch(searched, num_rows, ranked, reason)
+            return replace(plan, searches=(), flat=None, listed=listed)
+    return replace(plan, rescore=_rescore(request, choice, plan.flat, candidates, ranked))
+
+
+def _searched_fragments(request: VectorQuery, choice: IndexChoice) -> BitMap:
+    covered = BitMap.union(BitMap(), *(s.coverage for s in choice.segments))
+    return covered if request.fast_search else covered | choice.uncovered
+
+
+def _why_listed(prefilter: Prefilter, plan: VectorPlan, probes: ProbeBounds) -> str | None:
+    """Say why the rows that pass are scored one by one, None if they are not.
+
+    Where the number of partitions was left open, all rows that pass are to be found if no more are
+    asked for. Most partitions would have to be searched for that.
+    """
+    if prefilter.num_rows <= plan.few_rows:
+        return f"at most {plan.few_rows} rows pass the filter"
+    if plan.searches and not probes.is_fixed and prefilter.num_rows <= plan.num_ranked:
+        return "all rows that pass the filter are asked for"
+    return None
 
 
 def _flat_search(request: VectorQuery, choice: IndexChoice, wanted: int) -> FlatSearch | None:

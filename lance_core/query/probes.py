@@ -7,6 +7,7 @@ section 7.2; predicted counts verified there).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,8 @@ _DOT = (
     _Rule(0.21, 1009, 2528),
 )
 _RULES = {"l2": _L2, "cosine": _COSINE, "dot": _DOT}
-_HUGE_K_FACTOR = np.float32(81)
+_REACHES = ((1, np.float32(0.6)), (10, np.float32(7)), (math.inf, np.float32(81)))
+"""By k, how many times the distance to the nearest centroid is near, where no rule is known."""
 
 
 def initial_probes(distances: NDArray[np.float32], metric: str, k: int, bounds: ProbeBounds) -> int:
@@ -81,7 +83,7 @@ def initial_probes(distances: NDArray[np.float32], metric: str, k: int, bounds: 
     distances
         Shape ``(P,)``, ascending: distance of the query to each centroid.
     metric
-        ``l2``, ``cosine`` or ``dot``.
+        ``l2``, ``cosine``, ``dot`` or ``hamming``.
     k
         Rows wanted, without the refine factor.
     bounds
@@ -106,8 +108,9 @@ def _automatic(distances: NDArray[np.float32], metric: str, k: int) -> int:
     if len(distances) == 0:
         return 0
     nearest = distances[0]
-    if k > _MAX_RULED_K:
-        return max(1, int(np.count_nonzero(distances <= _HUGE_K_FACTOR * nearest)))
+    if metric == "hamming" or k > _MAX_RULED_K:
+        factor = next(factor for limit, factor in _REACHES if k <= limit)
+        return max(1, int(np.count_nonzero(distances <= factor * nearest)))
     step = sum(k > limit for limit in _K_STEPS)
     rule = _RULES[metric][step]
     reach = abs(1 - nearest) if metric == "dot" else nearest

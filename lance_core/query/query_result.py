@@ -29,7 +29,7 @@ DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
 ROW_ID = "_rowid"
 
-_DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
+DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
 _QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
 
 
@@ -117,7 +117,7 @@ def answer_shape(
     if names.count(DISTANCE) > 1:
         raise InvalidRequestError(f'column "{DISTANCE}" is asked for twice')
     places = [None if name == DISTANCE else stored_names.index(name) for name in names]
-    fields = [_DISTANCE_FIELD if at is None else stored.schema.field(at) for at in places]
+    fields = [DISTANCE_FIELD if at is None else stored.schema.field(at) for at in places]
     if batched:
         fields.insert(0, _QUERY_INDEX_FIELD)
     return AnswerShape(tuple(names), stored, tuple(places), pa.schema(fields))

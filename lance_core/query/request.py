@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.vector.quantizer import ApproxMode
+
 METRIC_NAMES = ("l2", "cosine", "dot", "hamming")
+_APPROX_MODES = ("normal", "fast", "accurate")
+_MAX_ROW_ID = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +28,7 @@ class VectorQuery:
     Parameters
     ----------
     vectors
-        Shape ``(m, d)``, float32, finite. One answer block per row.
+        Shape ``(m, d)``, float32, finite. One answer block per row. None with ``row_ids``.
     k
         Rows wanted per query vector; None = all rows.
     column
@@ -49,9 +53,23 @@ class VectorQuery:
         True: search only rows that an index covers.
     batched
         True: the answer begins with the column ``query_index``.
+    filter
+        Predicate over the rows, see `lance_core.expr.predicate`; rows for which it is unknown do
+        not pass. None = all rows pass.
+    prefilter
+        True: only rows that pass take places in the answer. False: the ``offset + k`` nearest rows
+        are found first, then those that do not pass are left out, so that fewer than ``k`` may
+        remain; the filter may then name ``_distance``.
+    row_ids
+        Instead of ``vectors``: ids of rows, whose stored vectors are the query vectors. No row is
+        among its own neighbours.
+    ef
+        Breadth of graph searches, at least ``k * refine_factor``; None = one and a half times that.
+    approx_mode
+        What to prefer where an index can be searched in more ways than one.
     """
 
-    vectors: NDArray[np.float32]
+    vectors: NDArray[np.float32] | None
     k: int | None = 10
     column: str | None = None
     columns: tuple[str, ...] | None = None
@@ -66,11 +84,21 @@ class VectorQuery:
     fast_search: bool = False
     with_row_id: bool = False
     batched: bool = False
+    filter: str | None = None
+    prefilter: bool = True
+    row_ids: tuple[int, ...] | None = None
+    ef: int | None = None
+    approx_mode: ApproxMode = "normal"
 
     def __post_init__(self) -> None:
-        self._check_vectors()
+        if (self.vectors is None) == (self.row_ids is None):
+            raise InvalidRequestError("give either query vectors or ids of rows")
+        if self.vectors is not None:
+            _check_vectors(self.vectors)
+        _check_row_ids(self.row_ids)
         self._check_metric()
         self._check_probes()
+        _check_minimum("ef", self.ef, 1)
         _check_minimum("k", self.k, 1)
         _check_minimum("refine_factor", self.refine_factor, 1)
         _check_minimum("offset", self.offset, 0)
@@ -79,12 +107,29 @@ class VectorQuery:
         _check_columns(self.columns)
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidRequestError(f"column is {self.column!r}; give a name")
+        if self.filter is not None and not isinstance(self.filter, str):
+            raise InvalidRequestError(f'filter is {self.filter!r}; give text such as "id = 3"')
+        if self.approx_mode not in _APPROX_MODES:
+            known = ", ".join(_APPROX_MODES)
+            raise InvalidRequestError(f"approx_mode is {self.approx_mode!r}; use one of: {known}")
+
+    @property
+    def dimension(self) -> int | None:
+        """Length of the query vectors; None where it is that of stored ones."""
+        return None if self.vectors is None else self.vectors.shape[1]
+
+    @property
+    def num_queries(self) -> int:
+        """Number of query vectors."""
+        if self.row_ids is not None:
+            return len(self.row_ids)
+        return 0 if self.vectors is None else len(self.vectors)
 
     @property
     def parameters(self) -> Hashable:
         """Everything but the vectors' values: what decides how the query is answered."""
         return (
-            self.vectors.shape[1],
+            self.dimension,
             self.k,
             self.column,
             self.columns,
@@ -99,31 +144,18 @@ class VectorQuery:
             self.fast_search,
             self.with_row_id,
             self.batched,
+            self.filter,
+            self.prefilter,
+            self.ef,
+            self.approx_mode,
         )
-
-    def _check_vectors(self) -> None:
-        if self.vectors.ndim != 2 or self.vectors.size == 0:  # noqa: PLR2004
-            raise InvalidRequestError(
-                f"query vectors have shape {self.vectors.shape}; give one or more vectors of equal"
-                " length, at least one number each"
-            )
-        if not np.isfinite(self.vectors).all():
-            raise InvalidRequestError("the query vector holds NaN or infinity; all must be finite")
 
     def _check_metric(self) -> None:
         if self.metric is not None and self.metric not in METRIC_NAMES:
             known = ", ".join(METRIC_NAMES)
             raise InvalidRequestError(f'unknown metric "{self.metric}"; use one of: {known}')
-        if self.metric == "cosine":
-            self.require_nonzero_vectors()
-
-    def require_nonzero_vectors(self) -> None:
-        """Refuse zero vectors, whose cosine distance to anything is undefined."""
-        if not self.vectors.any(axis=1).all():
-            raise InvalidRequestError(
-                "a zero query vector has no direction, so it has no cosine distance; give a vector"
-                " with at least one number other than 0"
-            )
+        if self.metric == "cosine" and self.vectors is not None:
+            require_nonzero(self.vectors)
 
     def _check_probes(self) -> None:
         _check_minimum("minimum_nprobes", self.min_probes, 1)
@@ -154,6 +186,36 @@ class ScanQuery:
         _check_columns(self.columns)
         _check_minimum("limit", self.limit, 0)
         _check_minimum("offset", self.offset, 0)
+
+
+def require_nonzero(vectors: NDArray[np.float32]) -> None:
+    """Refuse zero vectors, whose cosine distance to anything is undefined."""
+    if not vectors.any(axis=1).all():
+        raise InvalidRequestError(
+            "a zero query vector has no direction, so it has no cosine distance; give a vector"
+            " with at least one number other than 0"
+        )
+
+
+def _check_vectors(vectors: NDArray[np.float32]) -> None:
+    if vectors.ndim != 2 or vectors.size == 0:  # noqa: PLR2004
+        raise InvalidRequestError(
+            f"query vectors have shape {vectors.shape}; give one or more vectors of equal"
+            " length, at least one number each"
+        )
+    if not np.isfinite(vectors).all():
+        raise InvalidRequestError("the query vector holds NaN or infinity; all must be finite")
+
+
+def _check_row_ids(row_ids: object) -> None:
+    if row_ids is None:
+        return
+    if not isinstance(row_ids, tuple) or len(row_ids) == 0:
+        raise InvalidRequestError(f"row_ids is {row_ids!r}; give one or more ids of rows")
+    for each in row_ids:
+        _check_minimum("row_id", each, 0)
+        if each > _MAX_ROW_ID:
+            raise InvalidRequestError(f"row_id is {each}; ids of rows have at most 64 bits")
 
 
 def _check_columns(columns: object) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_core.index.ordinals import OrdinalSpace, live_words
+from lance_core.query.row_masks import AddressRuns
 from lance_core.row_address import OFFSET_BITS
 from lance_core.row_set import clear_ordinals, count, full_words
 from lance_core.table.row_id_index import row_id_index
@@ -58,6 +59,10 @@ class SearchableRows(Protocol):
     def nbytes(self) -> int:
         """Memory held."""
 
+    @property
+    def address_runs(self) -> AddressRuns:
+        """Where the rows lie, in runs of their ordinals; rows without a vector included."""
+
     def pages(self, runs: Sequence[VectorRuns], row_bytes: int) -> VectorPages:
         """Give ordinals to the vectors of the fragments, ascending; one entry of ``runs`` each."""
 
@@ -77,6 +82,11 @@ class AddressedRows:
     def nbytes(self) -> int:
         """Memory of the bitset."""
         return int(self.words.nbytes)
+
+    @property
+    def address_runs(self) -> AddressRuns:
+        """The physical rows of all fragments."""
+        return AddressRuns.of_space(self.space)
 
     def pages(self, runs: Sequence[VectorRuns], row_bytes: int) -> VectorPages:
         """Give ordinals to all vectors, deleted ones too."""
@@ -121,7 +131,7 @@ class IdentifiedRows:
         self._fragment_ids = fragment_ids
         self._ends = np.cumsum(index.lengths)
         self.words: NDArray[np.uint64] = full_words(index.num_rows)
-        run, is_live = self._runs_of(missing)
+        run, is_live = self._index.runs_at(missing)
         run, missing = run[is_live], missing[is_live]
         ordinals = self._first_ordinals[run] + (missing - index.addresses[run]).astype(np.int64)
         clear_ordinals(self.words, ordinals.astype(np.uint32))
@@ -133,18 +143,13 @@ class IdentifiedRows:
         return int(self.words.nbytes + self._ends.nbytes) + self._index.nbytes
 
     @property
+    def address_runs(self) -> AddressRuns:
+        """The live rows in the order of their ids."""
+        return AddressRuns(self._index.addresses, self._index.lengths, self._first_ordinals)
+
+    @property
     def _first_ordinals(self) -> NDArray[np.int64]:
         return self._ends - self._index.lengths
-
-    def _runs_of(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the run of live rows that each address would be in, and whether it is."""
-        if len(self._index.lengths) == 0:
-            return np.zeros(len(addresses), np.intp), np.zeros(len(addresses), np.bool_)
-        order = np.argsort(self._index.addresses)
-        place = np.searchsorted(self._index.addresses[order], addresses, side="right") - 1
-        run = order[np.maximum(place, 0)]
-        steps = addresses - self._index.addresses[run]  # of earlier addresses it wraps to huge ones
-        return run, steps < self._index.lengths[run].astype(np.uint64)
 
     def pages(self, runs: Sequence[VectorRuns], row_bytes: int) -> VectorPages:
         """Give ordinals to the vectors of live rows; cuts runs where their ids do not follow."""
@@ -155,7 +160,7 @@ class IdentifiedRows:
         rows_in_memory = np.concatenate(held)
         where = np.concatenate([each.addresses for each in runs])
         starts = np.union1d(rows_in_memory, self._index.addresses)
-        run, is_live = self._runs_of(starts)
+        run, is_live = self._index.runs_at(starts)
         starts, run = starts[is_live], run[is_live]
         skipped = (starts - self._index.addresses[run]).astype(np.int64)
         left = self._index.lengths[run] - skipped

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FragmentId
 from lance_core.index.coverage import effective_coverage
@@ -16,10 +17,12 @@ from lance_core.index.vector.bound import BoundSegment
 from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.quantizer import SearchOptions
 from lance_core.index.vector.segment import VectorSegment
+from lance_core.kernels.masks import clear_held_rows
 from lance_core.query.merge import NO_CANDIDATES
 from lance_core.query.plan import SegmentDescription
 from lance_core.query.probes import initial_probes
 from lance_core.query.residency import NotResidentError
+from lance_core.query.row_masks import AddressRuns, RowMask
 from lance_core.query.searchable_rows import addressed_rows
 from lance_core.row_set import count
 from lance_core.table.frag_reuse import load_frag_reuse
@@ -32,13 +35,20 @@ if TYPE_CHECKING:
 
     from lance_core.index.candidates import Candidates
     from lance_core.index.ordinals import RowSpace
+    from lance_core.index.vector.held_partitions import HeldPartitions
+    from lance_core.query.deadline import Deadline
     from lance_core.query.plan import IndexSearch, VectorPlan
+    from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.reuse_history import ReuseHistory
     from lance_core.table.snapshot import Snapshot
+
+
+_ROWS_LOOKED_THROUGH = 1 << 20
+"""Rows of partitions held at a time while rows are looked for that none of them holds."""
 
 
 def describe_segments(
@@ -111,23 +121,25 @@ def _unusable(
 
 def _open(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> VectorSegment:
     folder = snapshot.index_place(metadata)
+    store, path = folder.key
     return session.cache.get_or_load(
-        ("vector segment", *folder.key, metadata.uuid),
+        CacheKey("vector segment", store, (path, metadata.uuid)),
         lambda: VectorSegment.open(folder, metadata.uuid, metadata.files),
     )
 
 
-def _mask(
+def _live_rows(
     files: TableFiles, snapshot: Snapshot, fragment_ids: list[FragmentId]
-) -> tuple[RowSpace, NDArray[np.uint64]]:
-    """Return the rows as the segment's files name them, and which of them are live."""
+) -> tuple[RowSpace, NDArray[np.uint64], AddressRuns]:
+    """Return the rows as the segment's files name them, which are live, and where they lie."""
     if not snapshot.has_stable_row_ids:
         rows = addressed_rows(files, snapshot, fragment_ids)
-        return rows.space, rows.words
+        return rows.space, rows.words, rows.address_runs
     index = row_id_index(files, snapshot).of_fragments(fragment_ids)
     space = _row_id_space(snapshot, fragment_ids)
     path = snapshot.manifest.path
-    return space, live_id_words(space, index.first_ids, index.lengths, path)
+    words = live_id_words(space, index.first_ids, index.lengths, path)
+    return space, words, AddressRuns.of_ids(index)
 
 
 def _row_id_space(snapshot: Snapshot, fragment_ids: Iterable[int]) -> RowIdSpace:
@@ -146,10 +158,14 @@ class BoundSearch:
         segment: VectorSegment,
         description: SegmentDescription,
     ) -> None:
-        fragment_ids = [FragmentId(each) for each in description.coverage]
+        self._fragment_ids = [FragmentId(each) for each in description.coverage]
+        self._uuid = description.uuid
+        self._cache = session.cache
+        store = snapshot.scheduler.store.key
+        self._left_out_key = CacheKey("left out", store, (snapshot.incarnation, description.uuid))
         scheduler = segment.folder.scheduler
-        space, self.words = _mask(session.files, snapshot, fragment_ids)
-        self.num_live = count(self.words)
+        space, words, self._runs = _live_rows(session.files, snapshot, self._fragment_ids)
+        self.live = RowMask(words, count(words))
         self.partitions = BoundSegment(
             segment,
             scheduler,
@@ -159,6 +175,52 @@ class BoundSearch:
             load_frag_reuse(session.cache, snapshot),
         )
 
+    def mask(
+        self, row_filter: RowFilter | None, deadline: Deadline, *, resident_only: bool
+    ) -> RowMask:
+        """Return the rows that may be found: the live ones, of a filter those that pass."""
+        if row_filter is None:
+            return self.live
+        return row_filter.mask(
+            self._uuid,
+            self.live,
+            self._runs,
+            self._fragment_ids,
+            deadline,
+            resident_only=resident_only,
+        )
+
+    def hold(self, partitions: NDArray[np.int64], *, resident_only: bool) -> HeldPartitions:
+        """Keep partitions in memory, reading in one batch those that are not there.
+
+        With ``resident_only`` a ``NotResidentError`` is raised if some are not.
+        """
+        if not resident_only:
+            return self.partitions.acquire(partitions)
+        held = self.partitions.resident(partitions)
+        if held is None:
+            raise NotResidentError("partitions have to be read")
+        return held
+
+    def left_out(self, deadline: Deadline, *, resident_only: bool) -> RowMask:
+        """Return the live rows that no partition holds; looks through all of them on first use.
+
+        These are rows without a vector, with a NaN or an infinity in it, and zero vectors under
+        cosine (vector index page, section 7.5).
+        """
+        if resident_only and self._left_out_key not in self._cache:
+            raise NotResidentError("all partitions have to be looked through")
+        return self._cache.get_or_load(self._left_out_key, lambda: self._look_through(deadline))
+
+    def _look_through(self, deadline: Deadline) -> RowMask:
+        words = self.live.words.copy()
+        piece = np.cumsum(self.partitions.segment.lengths) // _ROWS_LOOKED_THROUGH
+        for each in np.unique(piece):
+            deadline.check("looking for rows that the index leaves out")
+            held = self.partitions.acquire(np.flatnonzero(piece == each))
+            clear_held_rows(held.rows, words)
+        return RowMask(words, count(words))
+
 
 class SegmentSearch:
     """The search of one segment for one query vector: which partitions, how far it has come."""
@@ -166,13 +228,15 @@ class SegmentSearch:
     def __init__(
         self,
         bound: BoundSearch,
+        mask: RowMask,
         search: IndexSearch,
         query: NDArray[np.float32],
         plan: VectorPlan,
         *,
         resident_only: bool,
     ) -> None:
-        self._bound = bound
+        self.bound = bound
+        self.mask = mask
         self._search = search
         self._query = query
         self._plan = plan
@@ -190,9 +254,9 @@ class SegmentSearch:
         return self._search.segment.uuid
 
     @property
-    def num_live(self) -> int:
-        """Rows that the segment may return at all."""
-        return self._bound.num_live
+    def has_fixed_probes(self) -> bool:
+        """Whether the caller said how many partitions to probe."""
+        return self._search.probes.is_fixed
 
     @property
     def num_left(self) -> int:
@@ -202,6 +266,10 @@ class SegmentSearch:
     def num_initial(self, k: int) -> int:
         """Return how many partitions to probe first."""
         return initial_probes(self._distances, self._search.segment.metric, k, self._search.probes)
+
+    def initial(self, k: int) -> NDArray[np.int64]:
+        """Return the partitions to probe first."""
+        return self._order[: self.num_initial(k)]
 
     def num_needed(self, num_rows: int) -> int:
         """Return how many more partitions must be probed at least to find ``num_rows`` more."""
@@ -216,10 +284,9 @@ class SegmentSearch:
         self.num_probed += len(chosen)
         if len(chosen) == 0:
             return NO_CANDIDATES
-        partitions = self._bound.partitions
-        held = partitions.resident(chosen) if self._resident_only else partitions.acquire(chosen)
-        if held is None:
-            raise NotResidentError("partitions have to be read")
+        held = self.bound.hold(chosen, resident_only=self._resident_only)
         plan = self._plan
-        options = SearchOptions(self._search.k, plan.lower_bound, plan.upper_bound, is_late=is_late)
-        return partitions.search(held, self._query, self._bound.words, options)
+        options = SearchOptions(
+            self._search.k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, is_late
+        )
+        return self.bound.partitions.search(held, self._query, self.mask.words, options)

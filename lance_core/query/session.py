@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.io.scheduler import RangeScheduler
+from lance_core.query.planner import DEFAULT_FEW_ROWS
 from lance_core.table.dataset_stores import open_dataset_store
 from lance_core.table.files import TableFiles
 
@@ -30,15 +31,20 @@ class Session:
         Bytes of decoded metadata, index partitions and vectors kept in memory.
     max_concurrency
         Requests to object stores under way at one time; local files need none.
+    few_rows
+        A filter that leaves no more rows than these has them scored exactly, one by one, instead of
+        searching indices; as many rows that an index leaves out are scored so.
     """
 
     def __init__(
         self,
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         max_concurrency: int = DEFAULT_CONCURRENCY,
+        few_rows: int = DEFAULT_FEW_ROWS,
     ) -> None:
         self.cache = ByteCache(cache_bytes)
         self.files = TableFiles(self.cache)
+        self.few_rows = few_rows
         # Its threads start when a remote store is first read.
         self._pool = ThreadPoolExecutor(max_concurrency, "lance-serve-read")
 

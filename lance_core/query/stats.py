@@ -16,8 +16,10 @@ class QueryStats:
     ``exact`` is True when every distance in the answer was computed from the stored vectors and
     False when some come from a quantiser. ``stop_reason`` says why the answer ends: ``complete``
     (as many rows as asked for), ``probe_limit`` (fewer, and partitions were left unprobed) or
-    ``no_more_rows``. Counts are summed over query vectors and segments; bytes and requests are
-    those that the object store delivered during the run.
+    ``no_more_rows``. ``rows_left_out`` are live rows, passing the filter, that the index does not
+    hold and that were not scored either; they are looked for when a search that may probe all
+    partitions finds too few rows. Counts are summed over query vectors and segments; bytes and
+    requests are those that the object store delivered during the run.
     """
 
     version: int
@@ -33,6 +35,7 @@ class QueryStats:
     cache_misses: int
     stop_reason: StopReason
     elapsed_ms: float
+    rows_left_out: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return the members under their own names."""

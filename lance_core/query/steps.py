@@ -5,5 +5,8 @@ from __future__ import annotations
 SCAN = "scan"
 FLAT = "flat"
 RESCORE = "rescore"
+LISTED = "listed"
+PREFILTER = "prefilter"
+POSTFILTER = "postfilter"
 MERGE = "merge"
 TAKE = "take"

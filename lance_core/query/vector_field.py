@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lance_core.schema.tree import LanceSchema
 
 
-def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -> LanceField:
+def find_vector_field(schema: LanceSchema, column: str | None, dimension: int | None) -> LanceField:
     """Return the field of a vector column.
 
     Parameters
@@ -23,7 +23,7 @@ def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -
     column
         Path of the column; None = the only vector column of that dimension.
     dimension
-        Length of the query vector.
+        Length of the query vector; None where it is a stored one, which fits by itself.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -
         raise TypeMismatchError(
             f'column "{column}" has type {arrow_type(field)}, which holds no vectors'
         )
-    if found != dimension:
+    if dimension not in {None, found}:
         raise TypeMismatchError(
             f'column "{column}" has {found} dimensions, the query vector {dimension}; give {found}'
             " numbers"
@@ -50,20 +50,19 @@ def find_vector_field(schema: LanceSchema, column: str | None, dimension: int) -
     return field
 
 
-def _only_field(schema: LanceSchema, dimension: int) -> LanceField:
+def _only_field(schema: LanceSchema, dimension: int | None) -> LanceField:
     found = [field for field in schema.fields if vector_dimension(field) is not None]
     # Columns that can be searched decide; others only if there is nothing else.
     found = [field for field in found if is_searchable(field)] or found
     if not found:
         raise InvalidRequestError("the table has no vector column (a fixed size list of numbers)")
-    fitting = [field for field in found if vector_dimension(field) == dimension]
+    fitting = [field for field in found if dimension in {None, vector_dimension(field)}]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         names = ", ".join(field.name for field in fitting)
-        raise InvalidRequestError(
-            f"several vector columns have {dimension} dimensions; name one: {names}"
-        )
+        which = "" if dimension is None else f" have {dimension} dimensions"
+        raise InvalidRequestError(f"several vector columns{which}; name one: {names}")
     columns = ", ".join(f"{field.name} ({vector_dimension(field)})" for field in found)
     raise TypeMismatchError(
         f"no vector column has {dimension} dimensions as the query vector has; vector columns are:"

@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.query.merge import NO_CANDIDATES, merge, within
+from lance_core.index.candidates import Candidates
+from lance_core.query.merge import NO_CANDIDATES, merge, within, without
+from lance_core.query.query_groups import hold_first_probes, query_groups
 from lance_core.query.residency import NotResidentError
 from lance_core.query.segments import SegmentSearch
-from lance_core.query.steps import FLAT, MERGE, RESCORE
+from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RESCORE
+from lance_core.row_set import to_ordinals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from lance_core.index.candidates import Candidates
     from lance_core.query.column_search import ColumnSearch
     from lance_core.query.deadline import Deadline
     from lance_core.query.measure import Measures
-    from lance_core.query.plan import IndexSearch, VectorPlan
+    from lance_core.query.plan import IndexSearch, ListedSearch, VectorPlan
+    from lance_core.query.row_filter import RowFilter
+    from lance_core.query.row_masks import RowMask
     from lance_core.query.segments import BoundSearch
 
 
@@ -33,6 +37,7 @@ class SearchTally:
     partitions_total: int = 0
     rows_scanned_flat: int = 0
     rows_refined: int = 0
+    rows_left_out: int = 0
 
 
 class VectorSearch:
@@ -44,6 +49,8 @@ class VectorSearch:
         What the queries on the column share.
     plan
         What to do.
+    row_filter
+        The prefilter; None = all live rows may be found.
     requested_k
         Rows wanted before the plan cut them to the rows there are; automatic probing goes by it.
     deadline
@@ -58,6 +65,7 @@ class VectorSearch:
         self,
         column: ColumnSearch,
         plan: VectorPlan,
+        row_filter: RowFilter | None = None,
         *,
         requested_k: int,
         deadline: Deadline,
@@ -67,59 +75,120 @@ class VectorSearch:
         self.tally = SearchTally()
         self._column = column
         self._plan = plan
-        self._wanted = plan.offset + plan.k
+        self._row_filter = row_filter
         self._requested_k = requested_k
         self._deadline = deadline
         self._measures = measures
         self._resident_only = resident_only
 
-    def run(self, query: NDArray[np.float32]) -> Candidates:
-        """Return the rows of the answer for one query vector, shape ``(d,)``, nearest first."""
+    def run(
+        self, queries: NDArray[np.float32], itself: Sequence[int] | None = None
+    ) -> list[Candidates]:
+        """Return the nearest rows of each query, nearest first, before they are postfiltered.
+
+        Parameters
+        ----------
+        queries
+            Shape ``(m, d)``.
+        itself
+            A row for each query that is left out of its answer; None = there are no such rows.
+        """
         plan = self._plan
         if plan.k == 0:
-            return NO_CANDIDATES
-        found = [self._search_index(query), self._search_flat(query)]
+            return [NO_CANDIDATES for _ in queries]
+        of_index = self._search_indices(queries)
+        of_flat = self._search_flat(queries)
+        of_list = self._search_listed(queries)
         with self._measures.measure(MERGE) as facts:
-            ranked = merge(found, self._wanted).slice(plan.offset, self._wanted)
-            facts.rows += len(ranked)
+            ranked = []
+            for place, lists in enumerate(zip(of_index, of_flat, of_list, strict=True)):
+                found = merge(lists, plan.num_ranked)
+                if itself is not None:
+                    found = without(found, itself[place])
+                ranked.append(found.first(plan.offset + plan.k))
+                facts.rows += len(ranked[-1])
         return ranked
 
-    def _search_index(self, query: NDArray[np.float32]) -> Candidates:
+    def _search_indices(self, queries: NDArray[np.float32]) -> list[Candidates]:
+        if not self._plan.searches:
+            return [NO_CANDIDATES for _ in queries]
+        if len(queries) == 1:
+            return [self._search_index(queries[0], self._segment_searches(queries[0]))]
+        found = []
+        every = ((query, self._segment_searches(query)) for query in queries)
+        for group in query_groups(every, self._requested_k):
+            held = hold_first_probes(
+                [searches for _, searches in group],
+                self._requested_k,
+                resident_only=self._resident_only,
+            )
+            found += [self._search_index(query, searches) for query, searches in group]
+            del held  # until here nothing that they share was read twice
+        return found
+
+    def _search_index(
+        self, query: NDArray[np.float32], searches: list[SegmentSearch]
+    ) -> Candidates:
         plan = self._plan
-        if not plan.searches:
-            return NO_CANDIDATES
-        searches = self._segment_searches(query)
-        lists = self._probe(searches)
-        if plan.rescore is None:
-            return merge(lists, self._wanted)
-        candidates = merge(lists, plan.rescore.candidates)
+        lists, is_short = self._probe(searches)
+        extra = self._left_out(searches, query) if is_short else NO_CANDIDATES
+        if plan.rescore is None and len(extra) == 0:
+            return merge(lists, plan.num_ranked)
+        candidates, keep = plan.num_ranked, plan.num_ranked
+        if plan.rescore is not None:
+            candidates, keep = plan.rescore.candidates, plan.rescore.k
+        exact = self._rescored(merge(lists, candidates), query, keep)
+        return merge([exact, extra], keep)
+
+    def _rescored(
+        self, candidates: Candidates, query: NDArray[np.float32], keep: int
+    ) -> Candidates:
+        plan = self._plan
         self.tally.rows_refined += len(candidates)
         with self._measures.measure(RESCORE) as facts:
             exact = self._column.rescore(
                 candidates, query, plan.metric, resident_only=self._resident_only
             )
             # The range held approximate distances before; the exact ones may lie outside.
-            kept = within(exact, plan.lower_bound, plan.upper_bound).first(plan.rescore.k)
+            kept = within(exact, plan.lower_bound, plan.upper_bound).first(keep)
             facts.rows += len(kept)
         return kept
 
     def _segment_searches(self, query: NDArray[np.float32]) -> list[SegmentSearch]:
         if self._plan.metric == "cosine":
             query = query / np.linalg.norm(query)
-        return [
-            SegmentSearch(
-                self._bound(search), search, query, self._plan, resident_only=self._resident_only
+        found = []
+        for search in self._plan.searches:
+            bound = self._bound(search)
+            found.append(
+                SegmentSearch(
+                    bound,
+                    self._mask(bound),
+                    search,
+                    query,
+                    self._plan,
+                    resident_only=self._resident_only,
+                )
             )
-            for search in self._plan.searches
-        ]
+        return found
 
     def _bound(self, search: IndexSearch) -> BoundSearch:
         if self._resident_only and not self._column.is_bound(search.segment):
             raise NotResidentError("deletion files have to be read")
         return self._column.bound(search.segment)
 
-    def _probe(self, searches: Sequence[SegmentSearch]) -> list[Candidates]:
+    def _mask(self, bound: BoundSearch) -> RowMask:
+        if self._row_filter is None:
+            return bound.live
+        with self._measures.measure(PREFILTER) as facts:
+            mask = bound.mask(self._row_filter, self._deadline, resident_only=self._resident_only)
+            facts.rows += mask.num_rows
+        return mask
+
+    def _probe(self, searches: Sequence[SegmentSearch]) -> tuple[list[Candidates], bool]:
         """Search the first partitions of every segment, then more while rows are missing.
+
+        Returns what each search found, and whether that is less than there could be.
 
         More partitions are probed only when their number was left open (vector index page, section
         7.3). Those that must be probed in any case are probed together: one that has fewer rows
@@ -129,7 +198,7 @@ class VectorSearch:
             self._probe_one(search, search.num_initial(self._requested_k)) for search in searches
         ]
         found = sum(len(candidates) for candidates in lists)
-        target = min(self._wanted, sum(search.num_live for search in searches))
+        target = min(self._plan.num_ranked, sum(search.mask.num_rows for search in searches))
         for search in searches:
             while found < target and search.num_left > 0:
                 more = self._probe_one(search, search.num_needed(target - found))
@@ -137,7 +206,7 @@ class VectorSearch:
                 found += len(more)
         self.tally.partitions_probed += sum(search.num_probed for search in searches)
         self.tally.partitions_total += sum(search.num_partitions for search in searches)
-        return lists
+        return lists, found < target
 
     def _probe_one(self, search: SegmentSearch, num_partitions: int) -> Candidates:
         self._deadline.check("searching partitions")
@@ -146,16 +215,60 @@ class VectorSearch:
             facts.rows += len(found)
         return found
 
-    def _search_flat(self, query: NDArray[np.float32]) -> Candidates:
+    def _left_out(
+        self, searches: Sequence[SegmentSearch], query: NDArray[np.float32]
+    ) -> Candidates:
+        """Score rows exactly that the index leaves out, if nothing else is left to be searched.
+
+        If there are too many to do so, they are counted instead.
+        """
+        is_all_probed = all(search.num_probed == search.num_partitions for search in searches)
+        if not is_all_probed or searches[0].has_fixed_probes:
+            return NO_CANDIDATES
+        row_ids = [np.empty(0, np.uint64)]
+        for search in searches:
+            left_out = search.bound.left_out(self._deadline, resident_only=self._resident_only)
+            missing = to_ordinals(left_out.words & search.mask.words)
+            row_ids.append(search.bound.partitions.space.to_row_ids(missing))
+        missing_ids = np.concatenate(row_ids)
+        if len(missing_ids) > self._plan.few_rows:
+            self.tally.rows_left_out += len(missing_ids)
+            return NO_CANDIDATES
+        unscored = Candidates(np.zeros(len(missing_ids), np.float32), missing_ids)
+        return self._rescored(unscored, query, self._plan.num_ranked)
+
+    def _search_flat(self, queries: NDArray[np.float32]) -> list[Candidates]:
         flat = self._plan.flat
         if flat is None:
-            return NO_CANDIDATES
+            return [NO_CANDIDATES for _ in queries]
         with self._measures.measure(FLAT) as facts:
             found, num_rows = self._column.search_flat(
+                self._plan,
                 flat,
+                self._row_filter,
+                queries,
+                deadline=self._deadline,
+                resident_only=self._resident_only,
+            )
+            facts.rows += sum(len(each) for each in found)
+        self.tally.rows_scanned_flat += num_rows * len(queries)
+        return found
+
+    def _search_listed(self, queries: NDArray[np.float32]) -> list[Candidates]:
+        listed = self._plan.listed
+        if listed is None or self._row_filter is None:
+            return [NO_CANDIDATES for _ in queries]
+        return [self._score_listed(listed, self._row_filter, query) for query in queries]
+
+    def _score_listed(
+        self, listed: ListedSearch, row_filter: RowFilter, query: NDArray[np.float32]
+    ) -> Candidates:
+        with self._measures.measure(LISTED) as facts:
+            found, num_rows = self._column.search_listed(
+                self._plan,
+                listed,
+                row_filter,
                 query,
-                self._plan.metric,
-                bounds=(self._plan.lower_bound, self._plan.upper_bound),
                 deadline=self._deadline,
                 resident_only=self._resident_only,
             )

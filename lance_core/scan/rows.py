@@ -21,7 +21,7 @@ from lance_core.scan.fragment_scan import fragment_windows
 from lance_core.scan.live_rows import LiveRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -42,6 +42,7 @@ def scan_rows(
     *,
     limit: int | None = None,
     offset: int = 0,
+    fragment_ids: Container[FragmentId] | None = None,
     batch_rows: int = 8192,
     batch_bytes: int = 8 << 20,
 ) -> Iterator[pa.RecordBatch]:
@@ -57,6 +58,9 @@ def scan_rows(
         Most rows to return; None = all.
     offset
         Live rows to skip first. Fragments that lie before it are not read at all.
+    fragment_ids
+        Read only these fragments; the others count for limit and offset as if they were read. None
+        = all.
     batch_rows, batch_bytes
         Largest batch; a batch never spans fragments, and a single row may have more bytes.
 
@@ -71,7 +75,7 @@ def scan_rows(
     most = min(last - offset, sum(fragment.physical_rows for fragment in snapshot.fragments))
     least = sum(least_row_bytes(field.type) for field in projection.schema)
     sizes = WindowSizes(least, batch_rows, len(projection.schema))
-    windows = _windows(files, snapshot, projection, sizes, offset, last)
+    windows = _windows(files, snapshot, projection, sizes, offset, last, fragment_ids)
     dictionaries = SharedDictionaries(projection.schema)
 
     def depth() -> int:
@@ -88,6 +92,7 @@ def _windows(
     sizes: WindowSizes,
     first: int,
     last: int,
+    fragment_ids: Container[FragmentId] | None,
 ) -> Iterator[Callable[[], list[pa.Array]]]:
     """Yield what reads the live rows of ranks ``[first, last)``; opens files when it gets there."""
     first_rank = 0
@@ -96,7 +101,8 @@ def _windows(
             return
         num_rows = files.num_live_rows(snapshot, fragment)
         start = max(0, first - first_rank)
-        if start < num_rows:
+        is_wanted = fragment_ids is None or fragment.id in fragment_ids
+        if start < num_rows and is_wanted:
             yield from fragment_windows(
                 files,
                 snapshot,

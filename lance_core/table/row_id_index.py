@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError
 from lance_core.row_address import OFFSET_BITS, ROW_ADDRESS_TOMBSTONE, fragment_of
 from lance_core.row_set import bitmap_offsets
 from lance_core.table.stored_lineage import row_ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable
+    from collections.abc import Collection
 
     from numpy.typing import NDArray
 
@@ -68,6 +69,22 @@ class RowIdIndex:
         is_live = (run >= 0) & (steps < self.lengths[run].astype(np.uint64))
         return np.where(is_live, self.addresses[run] + steps, np.uint64(ROW_ADDRESS_TOMBSTONE))
 
+    def runs_at(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the run of live rows that each address would be in, and whether it is."""
+        if len(self.lengths) == 0:
+            return np.zeros(len(addresses), np.intp), np.zeros(len(addresses), np.bool_)
+        order = np.argsort(self.addresses)
+        place = np.searchsorted(self.addresses[order], addresses, side="right") - 1
+        run = order[np.maximum(place, 0)]
+        steps = addresses - self.addresses[run]  # of earlier addresses it wraps to huge ones
+        return run, steps < self.lengths[run].astype(np.uint64)
+
+    def ids_at(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the id of each row, shape ``(n,)``; all must be live."""
+        run, _ = self.runs_at(addresses)
+        ids: NDArray[np.uint64] = self.first_ids[run] + (addresses - self.addresses[run])
+        return ids
+
     def of_fragments(self, fragment_ids: Collection[int]) -> RowIdIndex:
         """Return the part of it whose rows lie in these fragments."""
         wanted = np.array(sorted(fragment_ids), np.uint32)
@@ -90,7 +107,7 @@ def row_id_index(files: TableFiles, snapshot: Snapshot) -> RowIdIndex:
     Lance table format, section "Stable row ids": an id may be there twice, of a row that was
     deleted when it was updated and of its new place.
     """
-    key: Hashable = ("row id index", snapshot.incarnation)
+    key = CacheKey("row id index", snapshot.scheduler.store.key, snapshot.incarnation)
     return files.cache.get_or_load(key, lambda: _build(files, snapshot))
 
 

@@ -16,9 +16,9 @@ LIMIT_NAME = "max_k"
 
 def may_be_too_large(request: Request, max_k: int) -> bool:
     """Say whether a batch exceeds the limit unless the table is small; needs no table."""
-    if not isinstance(request, VectorQuery) or len(request.vectors) == 1:
+    if not isinstance(request, VectorQuery) or request.num_queries == 1:
         return False
-    return request.k is None or len(request.vectors) * (request.k + request.offset) > max_k
+    return request.k is None or request.num_queries * (request.k + request.offset) > max_k
 
 
 def require_small_batch(request: Request, dataset: Dataset, max_k: int) -> None:
@@ -34,7 +34,7 @@ def require_small_batch(request: Request, dataset: Dataset, max_k: int) -> None:
     """
     if not may_be_too_large(request, max_k) or not isinstance(request, VectorQuery):
         return
-    num_vectors, num_rows = len(request.vectors), dataset.count_rows()
+    num_vectors, num_rows = request.num_queries, dataset.count_rows()
     ranked = num_rows if request.k is None else min(request.k + request.offset, num_rows)
     if num_vectors * ranked > max_k:
         factor = "k" if request.offset == 0 else "(k + offset)"

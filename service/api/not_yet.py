@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MAIN_BRANCH = ("", "main")
+_NO_VECTOR: tuple[object, ...] = (None, [])
 
 LATER_MEMBERS: Mapping[str, str] = {
-    "filter": "filters",
-    "predicate": "filters",
+    "filter": "filters of plain queries",
+    "predicate": "filters of plain queries",
     "params": "filter parameters",
     "full_text_query": "full text search",
     "fusion": "hybrid search",
     "order_by": "ordering by a column",
-    "row_id": "searching by the vector of a row",
     "tag": "tags",
 }
 """Body members and query parameters of later releases, and the feature each belongs to."""
+
+_OF_VECTOR_QUERIES = frozenset(("filter",))
+"""Those of them that are served already where a vector or a row to search by is given."""
 
 LATER_PATHS: tuple[tuple[str, str], ...] = (
     # indices, tags, branches, statistics
@@ -111,7 +114,10 @@ LATER_PATHS: tuple[tuple[str, str], ...] = (
 
 def require_no_later_feature(members: Mapping[str, object]) -> None:
     """Raise ``UnsupportedFeatureError`` for a member of a later release; null means absent."""
-    for name in LATER_MEMBERS.keys() & members.keys():
+    later = LATER_MEMBERS.keys() & members.keys()
+    if members.get("vector") not in _NO_VECTOR or members.get("row_id") is not None:
+        later -= _OF_VECTOR_QUERIES
+    for name in later:
         if members[name] is not None:
             raise UnsupportedFeatureError(
                 f"{name}: this release does not support {LATER_MEMBERS[name]}"

@@ -40,13 +40,13 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     InvalidRequestError, TypeMismatchError, LimitExceededError
         A member is wrong in itself.
     UnsupportedFeatureError
-        ``columns`` holds expressions.
+        ``columns`` holds expressions, or a plain query has a filter.
     """
     options = check(QueryOptions, {**members, "columns": _columns(members.get("columns"))})
     found = parse_vectors(members.get("vector"))
-    if found is None:
+    if found is None and options.row_id is None:
         return WireQuery(_scan_query(options), options)
-    vectors, batched = found
+    vectors, batched = (None, False) if found is None else found
     return WireQuery(_vector_query(options, vectors, max_k=max_k, batched=batched), options)
 
 
@@ -63,6 +63,10 @@ def _columns(given: object) -> object:
 
 
 def _scan_query(options: QueryOptions) -> ScanQuery:
+    if options.filter is not None:
+        raise UnsupportedFeatureError(
+            "filter: this release does not support filters of plain queries"
+        )
     k = DEFAULT_K if options.k is None else options.k
     return ScanQuery(
         columns=_names(options),
@@ -73,7 +77,7 @@ def _scan_query(options: QueryOptions) -> ScanQuery:
 
 
 def _vector_query(
-    options: QueryOptions, vectors: NDArray[np.float32], *, max_k: int, batched: bool
+    options: QueryOptions, vectors: NDArray[np.float32] | None, *, max_k: int, batched: bool
 ) -> VectorQuery:
     min_probes, max_probes = _probes(options)
     metric = options.distance_type
@@ -93,6 +97,10 @@ def _vector_query(
         fast_search=_or(options.fast_search, False),
         with_row_id=_or(options.with_row_id, False),
         batched=batched,
+        filter=options.filter,
+        prefilter=_or(options.prefilter, True),
+        row_ids=None if options.row_id is None else (options.row_id,),
+        ef=options.ef,
     )
 
 

@@ -212,6 +212,7 @@ async def test_all_options_reach_the_library(client: ServiceClient, dataset: Fak
     await client.post(QUERY, body)
     await client.post(QUERY, body)
     request = dataset.requests[-1]
+    assert request.vectors is not None
     assert np.array_equal(request.vectors, np.array([NEAR_ROW_2], np.float32))
     assert (request.column, request.k, request.offset, request.metric) == ("vec", 4, 2, "l2")
     assert (request.min_probes, request.max_probes, request.refine_factor) == (5, 9, 3)

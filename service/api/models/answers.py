@@ -116,6 +116,9 @@ class Stats(Answer):
     cache_misses: int
     stop_reason: Literal["complete", "probe_limit", "no_more_rows"]
     elapsed_ms: float
+    rows_left_out: int = Field(
+        description="Rows that no index holds and that were not scored either, as far as known."
+    )
 
 
 class Rows(Answer):

@@ -10,6 +10,7 @@ NonNegative = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
 _UINT64_BOUND = 2**64
+RowId = Annotated[int, Field(ge=0, lt=_UINT64_BOUND)]
 
 
 def _cap(value: object) -> object:
@@ -112,7 +113,21 @@ class QueryOptions(VersionedBody):
     )
     lower_bound: float | None = Field(None, description="Smallest distance kept.")
     upper_bound: float | None = Field(None, description="Distances from here on are dropped.")
-    prefilter: bool | None = Field(None, description="Has no effect without a filter.")
+    filter: str | None = Field(
+        None,
+        description="With a vector or a row: only rows for which this is true, such as"
+        " `price < 10 AND kind IN ('a', 'b')`.",
+    )
+    prefilter: bool | None = Field(
+        None,
+        description="False: filter the nearest k rows afterwards, so that fewer may remain; the"
+        " filter may then name `_distance`. Absent: true.",
+    )
+    row_id: RowId | None = Field(
+        None,
+        description="Instead of a vector: search by the vector of the row with this `_rowid`, which"
+        " is left out of the answer itself.",
+    )
     bypass_vector_index: bool | None = Field(None, description="Search exactly.")
     fast_search: bool | None = Field(None, description="Search indexed rows only.")
     timeout_ms: Positive | None = Field(None, description="Time allowed for the query.")

@@ -1,0 +1,55 @@
+"""A filter over the rows of an answer: those that were found and do not pass are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.expr.predicate import parse_predicate
+from lance_core.index.candidates import Candidates
+from lance_core.query.query_result import DISTANCE_FIELD
+from lance_core.query.row_filter import filter_columns
+from lance_core.scan.take import RowTaker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.query.session import Session
+    from lance_core.table.snapshot import Snapshot
+
+
+class Postfilter:
+    """A predicate that judges rows found by a search; it may name their ``_distance``.
+
+    Raises errors like `lance_core.query.row_filter.RowFilter`.
+    """
+
+    def __init__(self, session: Session, snapshot: Snapshot, text: str) -> None:
+        self._predicate = parse_predicate(text)
+        # A column of the table of this name cannot be in an answer.
+        columns = filter_columns(snapshot.schema, self._predicate, (DISTANCE_FIELD,))
+        self._names = [*columns.schema.names, DISTANCE_FIELD.name]
+        self._taker = RowTaker(session.files, snapshot, columns)
+
+    def keep(
+        self, found: Sequence[Candidates], addresses: Sequence[NDArray[np.uint64]]
+    ) -> list[Candidates]:
+        """Return of each ranking the rows that pass; ``addresses`` tells where they lie."""
+        distances = np.concatenate([each.distances for each in found])
+        stored = self._taker.take(np.concatenate(addresses))
+        columns = [*(_joined(column) for column in stored), pa.array(distances)]
+        batch = pa.RecordBatch.from_arrays(columns, self._names)
+        passes = self._predicate.holds(batch).to_numpy(zero_copy_only=False)
+        ends = np.cumsum([len(each) for each in found])
+        return [
+            Candidates(each.distances[kept], each.row_ids[kept])
+            for each, kept in zip(found, np.split(passes, ends[:-1]), strict=True)
+        ]
+
+
+def _joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

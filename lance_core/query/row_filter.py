@@ -1,0 +1,214 @@
+"""A filter over the rows of one version, evaluated once: which rows pass, as packed bits."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.cache.keys import CacheKey
+from lance_core.errors import UnknownColumnError
+from lance_core.expr.predicate import parse_predicate
+from lance_core.ids import FragmentId
+from lance_core.query.residency import NotResidentError
+from lance_core.query.row_masks import RowMask, mask_passing
+from lance_core.row_address import fragment_of, offset_of
+from lance_core.row_set import count, num_words
+from lance_core.scan.projection import Projection, PseudoColumn, resolve_projection
+from lance_core.scan.rows import scan_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.expr.predicate import Predicate
+    from lance_core.query.deadline import Deadline
+    from lance_core.query.row_masks import AddressRuns
+    from lance_core.query.session import Session
+    from lance_core.schema.tree import LanceSchema
+    from lance_core.table.snapshot import Snapshot
+
+_BATCH_ROWS = 1 << 16
+_ROWS_AT_ONCE = 1 << 22
+"""Rows that are judged together, unless a fragment alone has more; each takes a byte so long."""
+
+
+class RowFilter:
+    """Which rows of a version pass a predicate; kept in the cache, fragment by fragment.
+
+    Parameters
+    ----------
+    session
+        Cache and opened files.
+    snapshot
+        The version.
+    text
+        The predicate.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no predicate, names a column that the table lacks, or a literal does not fit its
+        column; tells at which character.
+    """
+
+    def __init__(self, session: Session, snapshot: Snapshot, text: str) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._predicate = parse_predicate(text)
+        filter_columns(snapshot.schema, self._predicate)
+        address = PseudoColumn.ROW_ADDRESS.value
+        columns = [*(name for name in self._predicate.columns if name != address), address]
+        self._projection = resolve_projection(snapshot.schema, columns)
+
+    @property
+    def text(self) -> str:
+        """The predicate; equal texts have the same rows."""
+        return self._predicate.text
+
+    def key(self, *parts: Hashable) -> CacheKey:
+        """Return a key for what the cache keeps of this filter."""
+        snapshot = self._snapshot
+        name = (snapshot.incarnation, self.text, *parts)
+        return CacheKey("filter", snapshot.scheduler.store.key, name)
+
+    def require_resident(self, fragment_ids: Collection[FragmentId]) -> None:
+        """Raise ``NotResidentError`` unless `passing` would read nothing."""
+        if not all(self.key(each) in self._session.cache for each in fragment_ids):
+            raise NotResidentError("rows have to be filtered")
+
+    def passing(
+        self, fragment_ids: Collection[FragmentId], deadline: Deadline
+    ) -> Mapping[FragmentId, RowMask]:
+        """Return the live rows of some fragments that pass, as bitsets over row offsets.
+
+        Those that were not judged yet are. Only the columns that the predicate names are read.
+        """
+        found: dict[FragmentId, RowMask] = {}
+        for some in self._pieces(fragment_ids):
+            by_key: dict[Hashable, FragmentId] = {self.key(each): each for each in some}
+            rows = self._session.cache.get_or_load_many(
+                list(by_key),
+                partial(self._judge, by_key, deadline),
+            )
+            found.update(zip(some, rows, strict=True))
+        return found
+
+    def _pieces(self, fragment_ids: Collection[FragmentId]) -> Iterator[list[FragmentId]]:
+        piece: list[FragmentId] = []
+        num_rows = 0
+        for fragment_id in fragment_ids:
+            piece.append(fragment_id)
+            num_rows += self._snapshot.fragments_by_id[fragment_id].physical_rows
+            if num_rows >= _ROWS_AT_ONCE:
+                yield piece
+                piece, num_rows = [], 0
+        if piece:
+            yield piece
+
+    def mask(
+        self,
+        name: Hashable,
+        live: RowMask,
+        runs: AddressRuns,
+        fragment_ids: Collection[FragmentId],
+        deadline: Deadline,
+        *,
+        resident_only: bool,
+    ) -> RowMask:
+        """Return those rows of a bitset that pass; kept in the cache.
+
+        Parameters
+        ----------
+        name
+            Tells bitsets of one version apart.
+        live, runs
+            The bitset, and where all rows with an ordinal lie.
+        fragment_ids
+            The fragments that they lie in.
+        resident_only
+            Raise ``NotResidentError`` rather than judge rows.
+        """
+        key = self.key("mask", name)
+        if resident_only and key not in self._session.cache:
+            self.require_resident(fragment_ids)
+        return self._session.cache.get_or_load(
+            key, lambda: mask_passing(live.words, runs, self.passing(fragment_ids, deadline))
+        )
+
+    def _judge(
+        self,
+        fragments_by_key: Mapping[Hashable, FragmentId],
+        deadline: Deadline,
+        missing: Sequence[Hashable],
+    ) -> list[RowMask]:
+        fragment_ids = [fragments_by_key[key] for key in missing]
+        fragments = [self._snapshot.fragments_by_id[each] for each in fragment_ids]
+        passes = {each.id: _padded_flags(each.physical_rows) for each in fragments}
+        batches = scan_rows(
+            self._session.files,
+            self._snapshot,
+            self._projection,
+            fragment_ids=passes,
+            batch_rows=_BATCH_ROWS,
+        )
+        for batch in batches:
+            deadline.check("filtering rows")
+            addresses = batch[PseudoColumn.ROW_ADDRESS.value].to_numpy()
+            of_fragment = passes[
+                FragmentId(int(fragment_of(addresses[:1])[0]))
+            ]  # a batch lies in one
+            holds = self._predicate.holds(batch)
+            of_fragment[offset_of(addresses)] = holds.to_numpy(zero_copy_only=False)
+        return [_packed(passes[each]) for each in fragment_ids]
+
+
+def filter_columns(
+    schema: LanceSchema, predicate: Predicate, others: Sequence[pa.Field] = ()
+) -> Projection:
+    """Resolve the columns of a predicate, and check that its literals fit them.
+
+    Parameters
+    ----------
+    schema
+        Schema of the table.
+    predicate
+        The predicate.
+    others
+        Columns beside those of the table that it may name; they are not among the result.
+
+    Raises
+    ------
+    UnknownColumnError, TypeMismatchError
+        A column is not there or cannot be compared with its literal; tells at which character.
+    """
+    known = {each.name for each in others}
+    wanted = [name for name in predicate.columns if name not in known]
+    for name in wanted:
+        _resolve(schema, predicate, name)
+    projection = resolve_projection(schema, wanted)
+    fields = [*projection.schema, *(each for each in others if each.name in predicate.columns)]
+    empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
+    predicate.holds(empty)
+    return projection
+
+
+def _resolve(schema: LanceSchema, predicate: Predicate, name: str) -> None:
+    try:
+        resolve_projection(schema, [name])
+    except UnknownColumnError as error:
+        place = predicate.places[predicate.columns.index(name)]
+        where = f"the filter at character {place}"
+        raise UnknownColumnError(name, error.available, where=where) from error
+
+
+def _padded_flags(num_rows: int) -> NDArray[np.bool_]:
+    return np.zeros(num_words(num_rows) * 64, np.bool_)
+
+
+def _packed(flags: NDArray[np.bool_]) -> RowMask:
+    words = np.packbits(flags, bitorder="little").view(np.uint64)
+    return RowMask(words, count(words))
