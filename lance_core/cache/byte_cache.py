@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
-from cachetools import LRUCache
+from cachetools import Cache, LRUCache
 
+from lance_core.cache.figures import FiguresByStore
 from lance_core.cache.single_flight import SingleFlight
 from lance_core.errors import InvalidRequestError
 from lance_core.io.metering import current_meter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    from lance_core.cache.figures import StoreFigures
 
 
 class Sized(Protocol):
@@ -22,6 +26,14 @@ class Sized(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes held, the large parts at least; may grow while the value is cached."""
+
+
+@runtime_checkable
+class Growing(Sized, Protocol):
+    """A value that grows with use and tells when it may have."""
+
+    def watch_growth(self, told: Callable[[], object]) -> None:
+        """Call ``told`` from now on after each use that may have changed the size."""
 
 
 V = TypeVar("V", bound=Sized)
@@ -56,13 +68,27 @@ class _Entries(LRUCache["Hashable", _Entry]):
         super().__init__(budget_bytes, getsizeof=lambda entry: entry.nbytes)
         self.departed: list[tuple[Hashable, _Entry]] = []
         self.evictions = 0
+        self.figures = FiguresByStore()
 
     def popitem(self) -> tuple[Hashable, _Entry]:
         """Remove the least recently used entry; called by the base class to make room."""
         item = super().popitem()
         self.departed.append(item)
         self.evictions += 1
+        self.figures.of(item[0]).evictions += 1
         return item
+
+    def __setitem__(self, key: Hashable, entry: _Entry) -> None:
+        super().__setitem__(key, entry)
+        figures = self.figures.of(key)
+        figures.entries += 1
+        figures.used_bytes += entry.nbytes
+
+    def __delitem__(self, key: Hashable) -> None:
+        figures = self.figures.of(key)
+        figures.entries -= 1
+        figures.used_bytes -= Cache.__getitem__(self, key).nbytes
+        super().__delitem__(key)
 
     def admit(self, key: Hashable, entry: _Entry) -> None:
         """Put ``entry`` in place of what ``key`` had; one larger than the budget leaves at once."""
@@ -78,8 +104,11 @@ class ByteCache:
 
     Keys must name what never changes (incarnation of the dataset, file, part), so that no entry
     can be stale. A value handed out stays alive while its user holds it, evicted or not; the budget
-    bounds what the cache holds. Sizes are measured when a value is loaded and again at each hit,
-    because some values grow with use.
+    bounds what the cache holds. Sizes are measured when a value is loaded and again at each hit and
+    whenever a `Growing` value says so, because some values grow with use. So more than the budget
+    is in memory only while a new value stands beside those that have to leave for it.
+
+    What belongs to old versions needs no care: nobody asks for it, so it leaves first.
 
     ``on_evict(key)`` is called, in whichever thread made the room and outside the lock, when the
     entry has left: evicted, discarded, cleared, or larger than the budget and so never kept. It
@@ -168,6 +197,22 @@ class ByteCache:
             held = list(self._entries)
         self.discard(held)
 
+    def add_hits(self, store: str, count: int) -> None:
+        """Count hits of values of a dataset that were found without asking the cache."""
+        with self._lock:
+            self._hits += count
+            self._entries.figures.of_store(store).hits += count
+
+    def figures(self) -> Mapping[str, StoreFigures]:
+        """Return the figures of each dataset, by the key of the store that it lies in."""
+        with self._lock:
+            return self._entries.figures.copy()
+
+    def figures_of(self, store: str) -> StoreFigures:
+        """Return the figures of the dataset that lies in a store."""
+        with self._lock:
+            return self._entries.figures.copy_of(store)
+
     @property
     def is_half_full(self) -> bool:
         """Whether half of the budget is used; a glance without the lock."""
@@ -194,6 +239,7 @@ class ByteCache:
             if value is None:
                 return None
             self._hits += 1
+            self._entries.figures.of(key).hits += 1
         self._announce_departures()
         current_meter().cache_hits += 1
         return value
@@ -205,6 +251,12 @@ class ByteCache:
             hits = sum(key in found for key in keys)
             self._hits += hits
             self._misses += len(keys) - hits
+            for key in keys:
+                figures = self._entries.figures.of(key)
+                if key in found:
+                    figures.hits += 1
+                else:
+                    figures.misses += 1
         self._announce_departures()
         meter = current_meter()
         meter.cache_hits += hits
@@ -236,12 +288,21 @@ class ByteCache:
         missing = [key for key in claimed if key not in values]
         if missing:
             loaded = dict(zip(missing, load_many(missing), strict=True))
+            for key, value in loaded.items():
+                if isinstance(value, Growing):
+                    value.watch_growth(partial(self._measure, key))
             with self._lock:
                 for key, value in loaded.items():
                     self._entries.admit(key, _Entry(value, value.nbytes, on_evict))
             values.update(loaded)
         self._announce_departures()
         return [values[key] for key in claimed]
+
+    def _measure(self, key: Hashable) -> None:
+        """Take the size anew of a value that may have grown."""
+        with self._lock:
+            self._held([key])
+        self._announce_departures()
 
     def _announce_departures(self) -> None:
         """Tell owners what has left; outside the lock, because they may take locks of their own."""

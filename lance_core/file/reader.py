@@ -32,7 +32,7 @@ from lance_core.schema.arrow import part_of
 from lance_core.schema.blobs import described
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
     from types import TracebackType
     from typing import Self
@@ -64,6 +64,7 @@ class LanceFileReader:
         self._metadata = metadata
         self._columns = FileColumns(metadata)
         self._indices = column_indices(metadata.schema, metadata.version)
+        self._on_use: Callable[[], object] | None = None
 
     @classmethod
     def open(cls, scheduler: RangeScheduler, path: str, size: int | None = None) -> LanceFileReader:
@@ -162,6 +163,10 @@ class LanceFileReader:
         """Memory held: metadata and the states of pages used so far."""
         return 4 * len(self._metadata.view) + self._columns.nbytes
 
+    def watch_growth(self, told: Callable[[], object]) -> None:
+        """Call ``told`` from now on after each read that may have made `nbytes` larger."""
+        self._on_use = told
+
     def column_indices(self) -> dict[FieldId, ColumnIndex]:
         """Return the column of each field by the rule for files that no manifest describes."""
         return dict(self._indices)
@@ -235,6 +240,7 @@ class LanceFileReader:
         """
         found = self._targets(targets)
         arrays = drive(self._read_all(found, ranges), self._fetch)
+        self._tell_use()
         return self._served(found, arrays)
 
     def scan(
@@ -372,6 +378,7 @@ class LanceFileReader:
             return done
         rest = iter(drive(together(missing), self._fetch))
         arrays = [next(rest) if array is None else array for array in done]
+        self._tell_use()
         return self._served(found, arrays)
 
     def byte_ranges(
@@ -400,7 +407,13 @@ class LanceFileReader:
             In row order; None if any page has levels, chunks or another encoding than raw rows.
         """
         checked_number(f"a column of {self.path}", column, 0, self.num_columns - 1)
-        return self._columns[column].fixed_width_pages()
+        pages = self._columns[column].fixed_width_pages()
+        self._tell_use()
+        return pages
+
+    def _tell_use(self) -> None:
+        if self._on_use is not None:
+            self._on_use()
 
     def _fetch(self, ranges: ByteRanges) -> Sequence[memoryview]:
         return self._scheduler.read(self.path, ranges)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.mapped_rows import map_rows
 from lance_core.ids import FragmentId
@@ -22,7 +23,7 @@ from lance_core.row_address import OFFSET_BITS, fragment_of
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -168,15 +169,15 @@ class VectorColumn:
         place = runs.mapped_file
         return place is not None and place.scheduler.store.map(place.path) is runs.owners[0]
 
-    def _key(self, fragment: Fragment) -> Hashable:
+    def _key(self, fragment: Fragment) -> CacheKey:
         """Name the column in its file, which many versions share."""
         field_id = self.field.id
         for data_file in fragment.data_files:
             if field_id in data_file.columns:
-                place = self._snapshot.data_place(data_file)
-                return ("vectors", *place.key, data_file.columns[field_id])
+                store, path = self._snapshot.data_place(data_file).key
+                return CacheKey("vectors", store, (path, data_file.columns[field_id]))
         store = self._snapshot.scheduler.store.key
-        return ("vectors", store, fragment.physical_rows, self.dimension)
+        return CacheKey("vectors", store, (fragment.physical_rows, self.dimension))
 
     def _load(self, fragment: Fragment) -> VectorRuns:
         mapped = self._map(fragment)

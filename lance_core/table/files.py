@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnTarget
 from lance_core.file.reader import LanceFileReader
@@ -14,7 +15,7 @@ from lance_core.table.deletion import deleted_offsets_at
 from lance_core.table.naming import DATA_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.ids import ColumnIndex, FieldId
@@ -85,7 +86,8 @@ class TableFiles:
         """
         _refuse_legacy(data_file)
         place = snapshot.data_place(data_file)
-        key = ("data file", *place.key, data_file.size)
+        store, path = place.key
+        key = CacheKey("data file", store, (path, data_file.size))
         return self.cache.get_or_load(key, lambda: _open(place, data_file))
 
     def deleted(self, snapshot: Snapshot, fragment: Fragment) -> BitMap:
@@ -100,7 +102,7 @@ class TableFiles:
         if deletion_file is None:
             return BitMap()
         place = snapshot.deletion_place(fragment.id, deletion_file)
-        key: Hashable = ("deletion file", *place.key)
+        key = CacheKey("deletion file", *place.key)
         return self.cache.get_or_load(
             key, lambda: _load_deleted(place, fragment, deletion_file)
         ).offsets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.table.reuse_entry import find_reuse_entry, read_reuse_history
 from lance_core.table.reuse_map import AddressMap
@@ -50,7 +51,7 @@ def load_frag_reuse(cache: ByteCache, snapshot: Snapshot) -> FragmentReuse | Non
         return None
     if snapshot.has_stable_row_ids:
         raise UnsupportedFeatureError(f"{path}: a fragment reuse index beside stable row ids")
-    key = ("fragment reuse", snapshot.scheduler.store.key, entry.uuid)
+    key = CacheKey("fragment reuse", snapshot.scheduler.store.key, entry.uuid)
     return cache.get_or_load(key, lambda: _load(snapshot, entry, path))
 
 

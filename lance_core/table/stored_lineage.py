@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnTarget
 from lance_core.ids import ColumnIndex, FieldId
@@ -19,7 +20,7 @@ from lance_core.table.row_ids import RowIds, decode_row_ids
 from lance_core.table.row_versions import RowVersions, decode_row_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -112,7 +113,7 @@ def _sequence(
             )
         return found
 
-    key: Hashable = (what, snapshot.incarnation, fragment.id)
+    key = CacheKey(what, snapshot.scheduler.store.key, (snapshot.incarnation, fragment.id))
     return files.cache.get_or_load(key, load)
 
 

@@ -8,6 +8,7 @@ from weakref import ref
 
 import numpy as np
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import InvalidRequestError
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.blocks import PartitionBlock, load_blocks
@@ -51,8 +52,7 @@ class BoundSegment:
     space
         Numbers the rows that may be found; rows outside it never are.
     store_key
-        Distinguishes datasets in the cache: a value that a dataset made anew at the same place does
-        not share.
+        Names the store of the segment in the cache.
     reuse
         Deferred compactions that the row addresses of the files are led through when a partition is
         loaded; None where the version has none.
@@ -64,7 +64,7 @@ class BoundSegment:
         scheduler: RangeScheduler,
         cache: ByteCache,
         space: RowSpace,
-        store_key: Hashable,
+        store_key: str,
         reuse: FragmentReuse | None = None,
     ) -> None:
         self.segment = segment
@@ -73,7 +73,8 @@ class BoundSegment:
         self._cache = cache
         self._reuse = reuse
         reuse_key = None if reuse is None else reuse.uuid
-        self._key = ("partition", store_key, segment.uuid, space.key, reuse_key)
+        self._store_key = store_key
+        self._name = (segment.uuid, space.key, reuse_key)
         self._mapped = segment.mapped_payload(scheduler.store)
         self._lock = threading.Lock()
         self._blocks: list[Callable[[], PartitionBlock | None]]
@@ -105,9 +106,10 @@ class BoundSegment:
         if len(blocks) < len(wanted):
             return None
         current_meter().cache_hits += len(wanted)
+        self._cache.add_hits(self._store_key, len(wanted))
         if self._cache.is_half_full:
             # Recency only matters, and is only worth its time, when something will have to leave.
-            self._cache.touch([(self._key, p) for p in wanted])
+            self._cache.touch(map(self._key, wanted))
         return HeldPartitions(partitions, rows, blocks)
 
     def acquire(self, partitions: NDArray[np.int64]) -> HeldPartitions:
@@ -184,7 +186,7 @@ class BoundSegment:
         return Candidates(distances, self.space.to_row_ids(ordinals))
 
     def _load(self, partitions: NDArray[np.int64]) -> HeldPartitions:
-        by_key: dict[Hashable, int] = {(self._key, p): p for p in partitions.tolist()}
+        by_key: dict[Hashable, int] = {self._key(p): p for p in partitions.tolist()}
         blocks = self._cache.get_or_load_many(
             list(by_key), lambda missing: self._read([by_key[key] for key in missing])
         )
@@ -194,6 +196,9 @@ class BoundSegment:
             for p, block in zip(by_key.values(), blocks, strict=True):
                 self._blocks[p] = ref(block)
         return HeldPartitions(partitions, rows, blocks)
+
+    def _key(self, partition: int) -> CacheKey:
+        return CacheKey("partition", self._store_key, (self._name, partition))
 
     def _read(self, partitions: Sequence[int]) -> list[PartitionBlock]:
         return load_blocks(self.segment, self.space, partitions, self._mapped, self._reuse)
