@@ -185,7 +185,7 @@ class ColumnSearch:
                 query,
                 plan.metric,
                 resident_only=resident_only,
-                key=("listed vectors", self.vectors.field.id, key, start),
+                key=CacheKey("listed vectors", key.store, (self.vectors.field.id, key, start)),
             )
             parts.append(scored)
         inside = within(
@@ -238,8 +238,9 @@ class ColumnSearch:
         for fragment_id in fragment_ids:
             runs.append(self.vectors.runs(fragment_id))
             deadline.check("reading vectors")
+        name = (self._snapshot.incarnation, self.vectors.field.id, flat.key)
         rows: SearchableRows = self._session.cache.get_or_load(
-            ("searchable rows", self._snapshot.incarnation, self.vectors.field.id, flat.key),
+            CacheKey("searchable rows", self._snapshot.scheduler.store.key, name),
             lambda: searchable_rows(self._session.files, self._snapshot, fragment_ids, runs),
         )
         found = scan_vectors(
