@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import numpy as np
@@ -56,7 +56,7 @@ def write_table(folder: Path, state: str, kind: str, metric: str) -> lance.Lance
     dataset = lance.write_dataset(
         rows(0, NUM_ROWS), str(folder), max_rows_per_file=1_500, enable_stable_row_ids=stable
     )
-    sizes = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
+    sizes: dict[str, Any] = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
     dataset.create_index("vec", kind, metric=metric, num_partitions=NUM_PARTITIONS, **sizes)
     if state in {"appended", "two segments", "compacted ids"}:
         dataset.insert(rows(NUM_ROWS, NUM_ROWS + NUM_APPENDED))

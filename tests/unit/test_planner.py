@@ -5,7 +5,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_core.query.plan import SegmentDescription
-from lance_core.query.planner import choose_index, plan_vector
+from lance_core.query.planner import PassingCounts, choose_index, plan_vector
 from lance_core.query.request import VectorQuery
 
 
@@ -33,6 +33,21 @@ def segment(
 
 def query(**given) -> VectorQuery:
     return VectorQuery(vectors=np.ones((1, 4), np.float32), **given)
+
+
+def filtered(segments, passing, few_rows, **given):
+    """Plan a query over fragments of which some rows pass a filter."""
+    request = query(filter="x > 1", **given)
+    choice = choose_index(segments, BitMap(passing), metric=None, use_index=request.use_index)
+    return plan_vector(
+        request,
+        choice,
+        column="v",
+        columns=("id",),
+        num_rows=10_000,
+        passing=PassingCounts("x > 1", passing),
+        few_rows=few_rows,
+    )
 
 
 def plan(segments, live=(0, 1), num_rows=1000, **given):
@@ -156,3 +171,65 @@ def test_fragments_that_two_segments_claim_are_searched_exactly():
     assert [(s.uuid, s.reason) for s in made.skipped] == [
         ("u1", "other segments claim the same fragments")
     ]
+
+
+def test_few_rows_that_pass_are_scored_one_by_one_in_place_of_everything_else():
+    made = filtered([segment()], {0: 60, 1: 40}, few_rows=100, k=10, refine_factor=3)
+    assert made.listed is not None
+    assert (made.listed.num_rows, made.listed.k, made.listed.fragments) == (100, 10, BitMap([0, 1]))
+    assert (made.searches, made.flat, made.rescore) == ((), None, None)
+    assert made.is_exact
+
+
+def test_more_rows_are_searched_by_the_index_behind_a_mask():
+    made = filtered([segment()], {0: 60, 1: 41}, few_rows=100, k=10)
+    assert made.listed is None
+    assert made.prefilter is not None
+    assert (made.prefilter.text, made.prefilter.num_rows) == ("x > 1", 101)
+    assert len(made.searches) == 1
+    assert made.flat is not None
+
+
+def test_a_fast_search_counts_only_rows_that_an_index_covers():
+    made = filtered([segment()], {0: 60, 1: 41}, few_rows=100, k=10, fast_search=True)
+    assert made.listed is not None
+    assert (made.listed.num_rows, made.listed.fragments) == (60, BitMap([0]))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_listed"),
+    [
+        ({"k": 500}, True),
+        ({"k": None}, True),
+        ({"k": 499}, False),
+        ({"k": 490, "offset": 10}, True),
+        ({"k": 500, "max_probes": 3}, True),
+        ({"k": 500, "min_probes": 3, "max_probes": 3}, False),
+    ],
+)
+def test_all_rows_that_pass_are_scored_if_all_are_asked_for_and_probes_are_open(given, is_listed):
+    made = filtered([segment(covers=(0, 1))], {0: 300, 1: 200}, few_rows=0, **given)
+    assert (made.listed is not None) == is_listed
+
+
+def test_without_an_index_all_vectors_are_scanned_behind_a_mask():
+    made = filtered([], {0: 300, 1: 200}, few_rows=0, k=500)
+    assert made.listed is None
+    assert made.flat is not None
+
+
+def test_a_filter_that_lets_nothing_pass_needs_no_search():
+    made = filtered([segment()], {0: 0, 1: 0}, few_rows=0, k=10)
+    assert made.k == 0
+
+
+def test_a_postfilter_changes_no_search():
+    made = plan([segment()], live=(0,), filter="x > 1", prefilter=False)
+    assert (made.postfilter, made.prefilter, made.listed) == ("x > 1", None, None)
+
+
+def test_neighbours_of_a_row_are_looked_for_with_one_more():
+    choice = choose_index([segment()], BitMap([0]), metric=None)
+    request = VectorQuery(vectors=None, row_ids=(3,), k=10, offset=2)
+    made = plan_vector(request, choice, column="v", columns=("id",), num_rows=1000)
+    assert (made.k, made.num_ranked, made.searches[0].k) == (10, 13, 13)

@@ -57,3 +57,13 @@ def test_the_margin_of_dot_is_taken_from_the_similarity():
     # margin .055 of |1 - (-9)|: centroids up to -8.45; floor 144
     dot = (-9 + 0.001 * np.arange(1000)).astype(np.float32)
     assert initial_probes(dot, "dot", 10, OPEN) == 432
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 1), (2, 7), (10, 7), (11, 81), (1000, 81)])
+def test_hamming_goes_by_a_multiple_of_the_nearest_distance(k, expected):
+    whole = np.arange(1, 201, dtype=np.float32)
+    assert initial_probes(whole, "hamming", k, OPEN) == expected
+
+
+def test_hamming_probes_at_least_one_partition():
+    assert initial_probes(distances(), "hamming", 1, OPEN) == 1

@@ -58,3 +58,33 @@ def test_a_scan_may_ask_for_no_rows_but_not_for_fewer():
     assert ScanQuery(limit=0).limit == 0
     with pytest.raises(InvalidRequestError, match="limit is -1"):
         ScanQuery(limit=-1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "either query vectors or ids of rows"),
+        ({"vectors": vectors(1), "row_ids": (1,)}, "either query vectors or ids of rows"),
+        ({"row_ids": ()}, "one or more ids"),
+        ({"row_ids": [1]}, "one or more ids"),
+        ({"row_ids": (-1,)}, "row_id is -1"),
+        ({"row_ids": (1.5,)}, "row_id is 1.5"),
+        ({"row_ids": (2**64,)}, "at most 64 bits"),
+    ],
+)
+def test_a_query_has_vectors_or_rows_to_search_by(given, said):
+    with pytest.raises(InvalidRequestError, match=said):
+        VectorQuery(**{"vectors": None, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ef": 0}, "ef is 0"),
+        ({"approx_mode": "quick"}, "normal, fast, accurate"),
+        ({"filter": 3}, "filter is 3; give text"),
+    ],
+)
+def test_what_a_search_may_be_told_is_checked(given, said):
+    with pytest.raises(InvalidRequestError, match=said):
+        VectorQuery(vectors=vectors(1, 2), **given)
