@@ -13,6 +13,7 @@ from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
 from lance_core.query.explain import analyze_text, explain_text
+from lance_core.query.prewarm import ignore_progress
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.ranks import addresses_of_ranks
@@ -22,12 +23,14 @@ from lance_core.table.snapshot import VersionInfo, list_versions
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
+    from lance_core.cache.figures import StoreFigures
     from lance_core.index.vector.quantizer import ApproxMode
+    from lance_core.query.prewarm import Prewarmed
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
     from lance_core.table.snapshot import Snapshot
@@ -218,6 +221,49 @@ class DatasetReads:
     ) -> QueryResult:
         """Answer a request; see `QueryEngine.run`."""
         return self._engine.run(request, deadline, resident_only=resident_only)
+
+    def prewarm(
+        self,
+        index: str,
+        partitions: Sequence[int] | None = None,
+        *,
+        progress: Callable[[Prewarmed], object] = ignore_progress,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> Prewarmed:
+        """Load an index into memory, so that queries find it there.
+
+        Stops where more would not fit into the cache and says so. A query that needs a partition
+        which is being loaded waits for it instead of loading it too.
+
+        Parameters
+        ----------
+        index
+            Name of the index.
+        partitions
+            Partitions of each of its segments; None = all.
+        progress
+            Called after each piece of some megabytes with how far it is.
+        deadline
+            Looked at between pieces.
+
+        Raises
+        ------
+        IndexNotFoundError
+            There is no such index.
+        InvalidRequestError
+            No segment has such a partition.
+        UnsupportedFeatureError
+            It is no vector index.
+        """
+        return self._engine.prewarm(index, partitions, progress, deadline)
+
+    @property
+    def cache_stats(self) -> StoreFigures:
+        """What the session's cache holds and has done for this dataset, all versions together.
+
+        Datasets at the same place with other storage options are others.
+        """
+        return self.session.cache.figures_of(self.snapshot.scheduler.store.key)
 
     def explain(self, request: Request) -> str:
         """Return what `run` would do, as text."""

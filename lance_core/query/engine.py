@@ -16,8 +16,9 @@ from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
-from lance_core.query.planner import PassingCounts, plan_vector
+from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
 from lance_core.query.postfilter import Postfilter
+from lance_core.query.prewarm import IndexWarmer, require_index
 from lance_core.query.query_result import (
     AnswerRows,
     AnswerShape,
@@ -38,13 +39,14 @@ from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
+    from lance_core.query.prewarm import Prewarmed
     from lance_core.query.session import Session
     from lance_core.scan.projection import Projection
     from lance_core.schema.field import LanceField
@@ -138,6 +140,20 @@ class QueryEngine:
         if isinstance(request, ScanQuery):
             return self._plan_scan(request)
         return self._prepared_query(request, NO_DEADLINE, resident_only=False).plan
+
+    def prewarm(
+        self,
+        index: str,
+        partitions: Sequence[int] | None,
+        progress: Callable[[Prewarmed], object],
+        deadline: Deadline,
+    ) -> Prewarmed:
+        """Load an index into memory; see `DatasetReads.prewarm`."""
+        (field_id,) = {each.field_ids[0] for each in require_index(self._snapshot, index)}
+        column = self._open_column(self._snapshot.schema.by_id(field_id))
+        usable, skipped = segments_of_index(column.descriptions, index)
+        warmer = IndexWarmer(self._session.cache, deadline, progress)
+        return warmer.run(index, usable, skipped, column.bound, partitions)
 
     def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
         """Stream the rows of a plain query in batches of bounded size."""

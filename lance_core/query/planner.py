@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DEFAULT_METRIC = "l2"
 DEFAULT_FEW_ROWS = 20_000
 
+_CONTESTED = "other segments claim the same fragments"
+
 
 def choose_index(
     segments: Sequence[SegmentDescription],
@@ -76,15 +78,36 @@ def choose_index(
             SkippedSegment(
                 s.index_name,
                 s.uuid,
-                "other segments claim the same fragments"
-                if s.uuid in emptied
-                else _why_skipped(s, metric, use_index=use_index),
+                _CONTESTED if s.uuid in emptied else _why_skipped(s, metric, use_index=use_index),
             )
             for s in segments
             if s.uuid not in used
         ),
         uncovered=live - covered,
     )
+
+
+def segments_of_index(
+    segments: Sequence[SegmentDescription], name: str
+) -> tuple[list[SegmentDescription], list[SkippedSegment]]:
+    """Return the segments of an index that queries search, and those that none does.
+
+    Parameters
+    ----------
+    segments
+        All segments of all indices on a column.
+    name
+        The index.
+    """
+    own = [each for each in segments if each.index_name == name]
+    usable = [
+        each
+        for metric in dict.fromkeys(each.metric for each in own)
+        for each in _uncontested([s for s in own if s.reason is None and s.metric == metric])
+    ]
+    skipped = [SkippedSegment(name, s.uuid, s.reason) for s in own if s.reason is not None]
+    emptied = [SkippedSegment(name, s.uuid, _CONTESTED) for s in usable if not s.coverage]
+    return [each for each in usable if each.coverage], skipped + emptied
 
 
 def _best_index(usable: Sequence[SegmentDescription]) -> list[SegmentDescription]:
