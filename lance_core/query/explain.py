@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_core.query.plan import IndexSearch, Plan, ScanPlan, VectorPlan
-from lance_core.query.steps import FLAT, MERGE, RESCORE, SCAN, TAKE
+from lance_core.query.steps import (
+    FLAT,
+    LISTED,
+    MERGE,
+    POSTFILTER,
+    PREFILTER,
+    RESCORE,
+    SCAN,
+    TAKE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +75,8 @@ def _describe_scan(plan: ScanPlan) -> _Node:
 
 
 def _describe_vector(plan: VectorPlan) -> _Node:
-    sources = [_describe_search(search) for search in plan.searches]
+    masks = _describe_prefilter(plan)
+    sources = [_describe_search(search, masks) for search in plan.searches]
     if plan.rescore is not None:
         rescore = _Node(
             "Rescore",
@@ -85,17 +95,35 @@ def _describe_vector(plan: VectorPlan) -> _Node:
             "k": plan.flat.k,
             "reason": plan.flat.reason,
         }
-        sources.append(_Node("FlatSearch", FLAT, flat))
+        sources.append(_Node("FlatSearch", FLAT, flat, masks))
+    if plan.listed is not None:
+        listed = {
+            "fragments": len(plan.listed.fragments),
+            "rows": plan.listed.num_rows,
+            "k": plan.listed.k,
+            "reason": plan.listed.reason,
+        }
+        sources.append(_Node("ListedSearch", LISTED, listed, masks))
     details: dict[str, object] = {"metric": plan.metric, "offset": plan.offset, "k": plan.k}
     if plan.lower_bound is not None:
         details["lower_bound"] = plan.lower_bound
     if plan.upper_bound is not None:
         details["upper_bound"] = plan.upper_bound
-    merge = _Node("MergeByDistance", MERGE, details, sources)
-    return _Node("Take", TAKE, {"columns": plan.columns}, [merge])
+    found = _Node("MergeByDistance", MERGE, details, sources)
+    if plan.postfilter is not None:
+        found = _Node("Postfilter", POSTFILTER, {"filter": plan.postfilter}, [found])
+    return _Node("Take", TAKE, {"columns": plan.columns}, [found])
 
 
-def _describe_search(search: IndexSearch) -> _Node:
+def _describe_prefilter(plan: VectorPlan) -> list[_Node]:
+    """Return the step that says which rows the searches see, if there is one."""
+    if plan.prefilter is None:
+        return []
+    details = {"filter": plan.prefilter.text, "rows": plan.prefilter.num_rows}
+    return [_Node("Prefilter", PREFILTER, details)]
+
+
+def _describe_search(search: IndexSearch, masks: list[_Node]) -> _Node:
     segment = search.segment
     return _Node(
         "IndexSearch",
@@ -110,6 +138,7 @@ def _describe_search(search: IndexSearch) -> _Node:
             "fragments": len(segment.coverage),
             "k": search.k,
         },
+        masks,
     )
 
 

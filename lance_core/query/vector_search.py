@@ -82,14 +82,14 @@ class VectorSearch:
         self._resident_only = resident_only
 
     def run(
-        self, queries: NDArray[np.float32], itself: Sequence[int] | None = None
+        self, queries: Sequence[NDArray[np.float32]], itself: Sequence[int] | None = None
     ) -> list[Candidates]:
         """Return the nearest rows of each query, nearest first, before they are postfiltered.
 
         Parameters
         ----------
         queries
-            Shape ``(m, d)``.
+            Shape ``(d,)`` each, or ``(m, d)`` where rows hold lists of vectors.
         itself
             A row for each query that is left out of its answer; None = there are no such rows.
         """
@@ -109,7 +109,7 @@ class VectorSearch:
                 facts.rows += len(ranked[-1])
         return ranked
 
-    def _search_indices(self, queries: NDArray[np.float32]) -> list[Candidates]:
+    def _search_indices(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
         if not self._plan.searches:
             return [NO_CANDIDATES for _ in queries]
         if len(queries) == 1:
@@ -237,7 +237,7 @@ class VectorSearch:
         unscored = Candidates(np.zeros(len(missing_ids), np.float32), missing_ids)
         return self._rescored(unscored, query, self._plan.num_ranked)
 
-    def _search_flat(self, queries: NDArray[np.float32]) -> list[Candidates]:
+    def _search_flat(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
         flat = self._plan.flat
         if flat is None:
             return [NO_CANDIDATES for _ in queries]
@@ -254,7 +254,7 @@ class VectorSearch:
         self.tally.rows_scanned_flat += num_rows * len(queries)
         return found
 
-    def _search_listed(self, queries: NDArray[np.float32]) -> list[Candidates]:
+    def _search_listed(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
         listed = self._plan.listed
         if listed is None or self._row_filter is None:
             return [NO_CANDIDATES for _ in queries]

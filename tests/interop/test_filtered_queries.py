@@ -206,3 +206,14 @@ def test_a_batch_answers_as_its_queries_one_by_one(table):
                 alone = given.search(vector, columns=["id"], **each)
                 of_batch = batch.filter(batch["query_index"].to_numpy() == number)
                 assert of_batch.drop_columns(["query_index"]).equals(alone)
+
+
+def test_explain_tells_how_a_filter_is_applied(table):
+    request = VectorQuery(vectors=QUERIES[:1], filter=FILTERS[100])
+    assert "ListedSearch" in table.usual.explain(request)
+    assert "at most 20000 rows pass the filter" in table.usual.explain(request)
+    assert f"Prefilter: filter={FILTERS[100]}, rows=" in table.masked.explain(request)
+    assert "IndexSearch" in table.masked.explain(request)
+    request = VectorQuery(vectors=QUERIES[:1], filter=FILTERS[100], prefilter=False)
+    assert "Postfilter: filter=share < 100" in table.masked.explain(request)
+    assert "rows=" in table.masked.analyze(request)
