@@ -79,10 +79,14 @@ class ExtraLayout:
         NDArray[np.uint8]
             Of the same shape; owns its memory.
         """
-        num_rows = len(codes)
-        blocks = codes.reshape(num_rows, self.num_blocks, -1)
-        parts = [blocks[:, :, : self.main_bytes], blocks[:, :, self.main_bytes :]]
-        return np.concatenate([part.reshape(num_rows, -1) for part in parts], axis=1)
+        block_bytes = self.row_bytes // self.num_blocks
+        blocks = codes.reshape(len(codes), self.num_blocks, block_bytes)
+        main, planes = blocks[:, :, : self.main_bytes], blocks[:, :, self.main_bytes :]
+        behind = self.num_blocks * self.main_bytes
+        regrouped = np.empty(codes.shape, np.uint8)
+        regrouped[:, :behind] = main.reshape(len(codes), behind)
+        regrouped[:, behind:] = planes.reshape(len(codes), self.row_bytes - behind)
+        return regrouped
 
 
 def extra_layout(num_bits: int, dimension: int) -> ExtraLayout:
