@@ -166,6 +166,14 @@ class TestLanceDB:
         table.checkout_latest()
         assert table.count_rows() == len(LIVE)
 
+    def test_filters_before_and_after_ranking(self, table: Any) -> None:
+        exact = table.search(VECTORS[49]).bypass_vector_index().limit(10)
+        assert max(ids(exact.where("id < 100"))) < 100
+        assert len(ids(exact.where("id < 100"))) == 10
+        nearest_ids = ids(table.search(VECTORS[49]).bypass_vector_index().limit(10))
+        below = [each for each in nearest_ids if each < 100]
+        assert ids(exact.where("id < 100", prefilter=False)) == below
+
     def test_reports_what_does_not_exist(self, db: Any, table: Any) -> None:
         with pytest.raises(ValueError, match="Table 'nope' was not found"):
             db.open_table("nope")
