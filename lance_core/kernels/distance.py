@@ -1,7 +1,9 @@
-"""Exact distances between a query and stored float32 vectors: the only place that knows them.
+"""Exact distances between a query and stored vectors: the only place that knows them.
 
-l2 is the squared Euclidean distance, cosine ``1 - cos`` not below 0, dot ``1 - q.x``. A zero vector
-has no cosine distance: the result is NaN, as is that of a vector with a NaN component.
+l2 is the squared Euclidean distance, cosine ``1 - cos`` not below 0, dot ``1 - q.x``; these are of
+float32 vectors. A zero vector has no cosine distance: the result is NaN, as is that of a vector
+with a NaN component. hamming counts the bits that differ between vectors of bytes; the query comes
+as floats all the same, which hold bytes exactly.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.kernels.compile import kernel
-from lance_core.kernels.memory import float32_at, prefetch_bytes
+from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.hamming import as_bytes, differing_bits, hamming_distance
+from lance_core.kernels.memory import address_of, float32_at, prefetch_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 L2 = 0
 COSINE = 1
 DOT = 2
+HAMMING = 3
 
 _FLOAT_BYTES = 4
 # Far enough that a line has arrived when it is needed; 16 rows of 128 dimensions (hot-path, 3).
@@ -65,12 +69,23 @@ def exact_distance(
     query_norm: np.float32,
     metric: int,
 ) -> np.float32:
-    """Return the distance of two vectors of shape ``(d,)`` under a metric code."""
+    """Return the distance of two vectors of shape ``(d,)`` under a metric code.
+
+    For hamming both hold bytes as floats.
+    """
     if metric == L2:
         return squared_l2(vector, query)
     if metric == COSINE:
         return cosine_distance(vector, query, query_norm)
+    if metric == HAMMING:
+        return differing_bits(vector, query)
     return np.float32(1) - inner_product(vector, query)
+
+
+@kernel
+def stored_bytes(width: int, metric: int) -> int:
+    """Return the size of a stored vector of ``width`` numbers."""
+    return width if metric == HAMMING else width * _FLOAT_BYTES
 
 
 @kernel
@@ -86,6 +101,9 @@ def score_run(
 
     Writes ``distances[:count]``. Memory behind the run is prefetched too, which is harmless.
     """
+    if metric == HAMMING:
+        score_byte_run(address, count, as_bytes(query), distances)
+        return
     width = len(query)
     row_bytes = width * _FLOAT_BYTES
     for i in range(count):
@@ -93,3 +111,22 @@ def score_run(
         prefetch_bytes(row + _AHEAD_BYTES, row_bytes)
         vector = float32_at(row, width)
         distances[i] = exact_distance(vector, query, query_norm, metric)
+
+
+@kernel
+def score_byte_run(
+    address: int, count: int, query: NDArray[np.uint8], distances: NDArray[np.float32]
+) -> None:
+    """Write the hamming distances of ``count`` vectors of bytes, one after the other."""
+    width = len(query)
+    asked = query.ctypes.data
+    for i in range(count):
+        row = address + i * width
+        prefetch_bytes(row + _AHEAD_BYTES, width)
+        distances[i] = hamming_distance(row, asked, width)
+
+
+@warmup
+def _warm() -> None:
+    vectors, distances = np.ones((2, 4), np.float32), np.empty(2, np.float32)
+    score_run(address_of(vectors), 2, vectors[0].copy(), np.float32(2), HAMMING, distances)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distance import exact_distance, inner_product, score_run
+from lance_core.kernels.distance import (
+    HAMMING,
+    exact_distance,
+    inner_product,
+    score_run,
+    stored_bytes,
+)
+from lance_core.kernels.hamming import as_bytes, hamming_distance
 from lance_core.kernels.memory import address_of, float32_at, prefetch_bytes, uint64_at
 from lance_core.kernels.topk import TopRows, offer_rows
 
@@ -16,7 +23,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 256
 _ROWS_AHEAD = 4
-_FLOAT_BYTES = 4
 
 
 def scan_pages(
@@ -33,9 +39,9 @@ def scan_pages(
     Parameters
     ----------
     addresses, num_rows, first_ordinals
-        Shape ``(n,)`` each, C-contiguous and writable: where the float32 vectors of a page lie one
-        after the other, how many there are, and the ordinal of the first. The caller keeps the
-        memory alive. Work is cut in pieces by passing parts of pages.
+        Shape ``(n,)`` each, C-contiguous and writable: where the vectors of a page lie one after
+        the other (float32, for hamming bytes), how many there are, and the ordinal of the first.
+        The caller keeps the memory alive. Work is cut in pieces by passing parts of pages.
     query
         Shape ``(d,)``, C-contiguous and writable.
     metric
@@ -69,8 +75,8 @@ def score_rows(
     Parameters
     ----------
     addresses
-        Shape ``(n,)``, C-contiguous and writable: where each float32 vector lies, in any order. The
-        caller keeps the memory alive.
+        Shape ``(n,)``, C-contiguous and writable: where each vector lies (float32, for hamming
+        bytes), in any order. The caller keeps the memory alive.
     query
         Shape ``(d,)``, C-contiguous and writable.
     metric
@@ -104,7 +110,7 @@ def _scan_pages(
     query_norm = np.sqrt(inner_product(query, query))
     distances = np.empty(_BLOCK_ROWS, np.float32)
     ordinals = np.empty(_BLOCK_ROWS, np.uint32)
-    row_bytes = len(query) * _FLOAT_BYTES
+    row_bytes = stored_bytes(len(query), metric)
     for page in range(len(addresses)):
         for start in range(0, num_rows[page], _BLOCK_ROWS):
             count = min(_BLOCK_ROWS, num_rows[page] - start)
@@ -123,15 +129,20 @@ def _score_rows(
     distances: NDArray[np.float32],
 ) -> None:
     width = len(query)
+    row_bytes = stored_bytes(width, metric)
     query_norm = np.sqrt(inner_product(query, query))
+    codes = as_bytes(query) if metric == HAMMING else np.empty(0, np.uint8)
     count = len(addresses)
     for i in range(min(_ROWS_AHEAD, count)):
-        prefetch_bytes(addresses[i], width * _FLOAT_BYTES)
+        prefetch_bytes(addresses[i], row_bytes)
     for i in range(count):
         if i + _ROWS_AHEAD < count:
-            prefetch_bytes(addresses[i + _ROWS_AHEAD], width * _FLOAT_BYTES)
-        vector = float32_at(addresses[i], width)
-        distances[i] = exact_distance(vector, query, query_norm, metric)
+            prefetch_bytes(addresses[i + _ROWS_AHEAD], row_bytes)
+        if metric == HAMMING:
+            distances[i] = hamming_distance(addresses[i], codes.ctypes.data, width)
+        else:
+            vector = float32_at(addresses[i], width)
+            distances[i] = exact_distance(vector, query, query_norm, metric)
 
 
 @warmup

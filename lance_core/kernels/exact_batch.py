@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distance import inner_product, score_run
+from lance_core.kernels.distance import inner_product, score_run, stored_bytes
 from lance_core.kernels.memory import address_of, uint64_at
 from lance_core.kernels.topk import TopRows, offer_rows
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 17
 """Vectors that stay in a core's own cache while one query after the other scores them."""
 _MAX_BLOCK_ROWS = 256
-_FLOAT_BYTES = 4
 _STATE_WORDS = 2
 
 
@@ -79,7 +78,7 @@ def _scan_pages_for_all(
     norms = np.empty(num_queries, np.float32)
     for q in range(num_queries):
         norms[q] = np.sqrt(inner_product(queries[q], queries[q]))
-    row_bytes = width * _FLOAT_BYTES
+    row_bytes = stored_bytes(width, metric)
     block_rows = max(1, min(_MAX_BLOCK_ROWS, _BLOCK_BYTES // row_bytes))
     distances = np.empty(block_rows, np.float32)
     ordinals = np.empty(block_rows, np.uint32)

@@ -27,8 +27,9 @@ def search_flat(
     Parameters
     ----------
     blocks
-        Shape ``(n, 3)``, C-contiguous and writable. Per partition: address of its float32 vectors,
-        address of its uint32 ordinals, number of rows. The caller keeps the memory alive.
+        Shape ``(n, 3)``, C-contiguous and writable. Per partition: address of its vectors (float32,
+        for hamming bytes), address of its uint32 ordinals, number of rows. The caller keeps the
+        memory alive.
     query
         Shape ``(d,)``, C-contiguous and writable; of unit length for cosine, as the stored are.
     metric

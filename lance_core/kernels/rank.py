@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distance import DOT, L2, exact_distance
+from lance_core.kernels.distance import COSINE, L2, exact_distance
 from lance_core.kernels.memory import float32_at
 from lance_core.kernels.topk import keep_smallest, pack_key, sort_keys, split_keys
 
@@ -36,7 +36,8 @@ def rank_centroids(
         Shape ``(d,)``, C-contiguous and writable; of unit length for cosine.
     metric
         Code of `lance_core.kernels.distance`. Partitions of a cosine segment are ranked by l2:
-        their centroids are means of unit vectors, and the length of a mean matters.
+        their centroids are means of unit vectors, and the length of a mean matters. For hamming
+        the centroids are bytes held as floats.
     wanted
         How many of the nearest partitions to return; None = all.
 
@@ -53,7 +54,7 @@ def rank_centroids(
     keys = np.empty(len(centroids), np.uint64)
     count = len(keys) if wanted is None else min(wanted, len(keys))
     find = nearest_of_few if centroids.size <= _FEW_FLOATS else nearest_centroids
-    find(centroids, query, DOT if metric == DOT else L2, keys, count)
+    find(centroids, query, L2 if metric == COSINE else metric, keys, count)
     keys = keys[:count]
     sort_keys(keys)
     distances = np.empty(len(keys), np.float32)

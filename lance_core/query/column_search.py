@@ -126,7 +126,7 @@ class ColumnSearch:
         candidates
             Live rows.
         query
-            Shape ``(d,)``, not normalised.
+            Shape ``(d,)``, or ``(m, d)`` where rows hold lists of vectors; not normalised.
         resident_only
             Raise ``NotResidentError`` unless the vectors are mapped.
         """
@@ -137,8 +137,8 @@ class ColumnSearch:
         )
         return rank(distances, candidates.row_ids)
 
-    def vectors_of(self, row_ids: Sequence[int]) -> NDArray[np.float32]:
-        """Return the vectors of rows that a caller names by their ids, shape ``(n, d)``.
+    def vectors_of(self, row_ids: Sequence[int]) -> list[NDArray[np.float32]]:
+        """Return what to search by for each row that a caller names by its id.
 
         Raises
         ------
@@ -175,8 +175,8 @@ class ColumnSearch:
             key, lambda: list_rows(row_filter, listed, self._row_ids, deadline)
         )
         if resident_only:
-            self._require_short(len(rows.addresses))
-        step = max(1, _LISTED_FLOATS // self.vectors.dimension)
+            self._require_short(len(rows.addresses), query.size)
+        step = max(1, _LISTED_FLOATS // self.vectors.dimension)  # the same for all queries
         parts = [np.empty(0, np.float32)]
         for start in range(0, len(rows.addresses), step):
             deadline.check("scoring rows")
@@ -193,14 +193,15 @@ class ColumnSearch:
         )
         return rank_first(inside.distances, inside.row_ids, listed.k), len(rows.addresses)
 
-    def _require_short_scan(self, fragment_ids: Sequence[FragmentId]) -> None:
+    def _require_short_scan(self, fragment_ids: Sequence[FragmentId], query_size: int) -> None:
         if not self.vectors.is_resident(fragment_ids):
             raise NotResidentError("vectors of fragments without index have to be read")
         fragments = self._snapshot.fragments_by_id
-        self._require_short(sum(fragments[each].physical_rows for each in fragment_ids))
+        num_rows = sum(fragments[each].physical_rows for each in fragment_ids)
+        self._require_short(num_rows, query_size)
 
-    def _require_short(self, num_rows: int) -> None:
-        if num_rows * self.vectors.dimension > _LONG_SCAN_FLOATS:
+    def _require_short(self, num_rows: int, query_size: int) -> None:
+        if num_rows * query_size > _LONG_SCAN_FLOATS:
             # Short queries must not stand behind it.
             raise NotResidentError("a long exact scan has a queue of its own")
 
@@ -209,7 +210,7 @@ class ColumnSearch:
         plan: VectorPlan,
         flat: FlatSearch,
         row_filter: RowFilter | None,
-        queries: NDArray[np.float32],
+        queries: Sequence[NDArray[np.float32]],
         *,
         deadline: Deadline,
         resident_only: bool,
@@ -225,7 +226,8 @@ class ColumnSearch:
         row_filter
             Which rows may be found; None = all.
         queries
-            Shape ``(m, d)``, not normalised; there is one result for each.
+            Shape ``(d,)`` each, or ``(m, d)`` where rows hold lists of vectors; not normalised.
+            There is one result for each.
         deadline
             Looked at between pieces of work.
         resident_only
@@ -233,7 +235,7 @@ class ColumnSearch:
         """
         fragment_ids = [FragmentId(each) for each in flat.fragments]
         if resident_only:
-            self._require_short_scan(fragment_ids)
+            self._require_short_scan(fragment_ids, sum(query.size for query in queries))
         runs = []
         for fragment_id in fragment_ids:
             runs.append(self.vectors.runs(fragment_id))

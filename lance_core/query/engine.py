@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import TypeMismatchError
 from lance_core.io.file_maps import checked_once
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
+from lance_core.query.fitted_vectors import fit_vectors, metric_for
 from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
@@ -41,7 +42,6 @@ from lance_core.scan.take import RowTaker
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from lance_core.ids import FieldId
@@ -230,7 +230,7 @@ class QueryEngine:
         found = self._without_skipped(found, prepared, measures)
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
-            rows = _take(found, prepared, batched=request.batched)
+            rows = _take(found, prepared, batched=_is_batched(request, prepared.column))
             facts.rows = num_rows = rows.num_rows
         stats = self._stats(
             meter,
@@ -238,7 +238,7 @@ class QueryEngine:
             search.tally,
             plan="ann" if plan.searches else "exact",
             exact=plan.is_exact,
-            stop_reason=_stop_reason(request, num_rows, search.tally),
+            stop_reason=_stop_reason(request, len(vectors), num_rows, search.tally),
         )
         return QueryResult(rows, stats, plan, measures)
 
@@ -307,7 +307,7 @@ class QueryEngine:
             snapshot.schema,
             request.columns,
             with_row_id=request.with_row_id,
-            batched=request.batched,
+            batched=_is_batched(request, column),
         )
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
@@ -340,14 +340,10 @@ class QueryEngine:
         shape: AnswerShape,
         passing: PassingCounts | None,
     ) -> VectorPlan:
-        if request.metric == "hamming":
-            raise TypeMismatchError(
-                "metric hamming compares bits of uint8 vectors; column"
-                f' "{column.vectors.field.name}" holds floats: use l2, cosine or dot'
-            )
+        metric = metric_for(column.vectors, request.metric)
         return plan_vector(
             request,
-            column.choice(request.metric, use_index=request.use_index),
+            column.choice(metric, use_index=request.use_index),
             column=column.vectors.field.name,
             columns=shape.columns,
             num_rows=self.count_rows(),
@@ -382,13 +378,25 @@ def _is_local(snapshot: Snapshot) -> bool:
     )
 
 
-def _query_vectors(request: VectorQuery, prepared: _PreparedQuery) -> NDArray[np.float32]:
+def _query_vectors(request: VectorQuery, prepared: _PreparedQuery) -> Sequence[NDArray[np.float32]]:
+    """Return what to search by for each query: a vector, or several where rows hold lists."""
+    column = prepared.column
     if request.vectors is not None:
-        return request.vectors
-    vectors = prepared.column.vectors_of(() if request.row_ids is None else request.row_ids)
+        vectors = fit_vectors(column.vectors, request.vectors)
+        return [vectors] if column.vectors.type.is_multi else list(vectors)
+    queries = column.vectors_of(() if request.row_ids is None else request.row_ids)
     if prepared.plan.metric == "cosine":
-        require_nonzero(vectors)
-    return vectors
+        require_nonzero(np.concatenate([np.atleast_2d(query) for query in queries]))
+    return queries
+
+
+def _is_batched(request: VectorQuery, column: ColumnSearch) -> bool:
+    """Tell whether the answer says which query a row answers.
+
+    Where rows hold lists, several vectors are one query, as to pylance 14.0.2.
+    """
+    is_one_query = column.vectors.type.is_multi and request.vectors is not None
+    return request.batched and not is_one_query
 
 
 def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
@@ -397,8 +405,10 @@ def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -
     return vector_answer(stored, found, prepared.shape, batched=batched)
 
 
-def _stop_reason(request: VectorQuery, num_rows: int, tally: SearchTally) -> StopReason:
-    if request.k is not None and num_rows >= request.k * request.num_queries:
+def _stop_reason(
+    request: VectorQuery, num_queries: int, num_rows: int, tally: SearchTally
+) -> StopReason:
+    if request.k is not None and num_rows >= request.k * num_queries:
         return "complete"
     is_limited = tally.partitions_probed < tally.partitions_total
     return "probe_limit" if is_limited else "no_more_rows"

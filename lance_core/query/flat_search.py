@@ -9,6 +9,7 @@ import numpy as np
 from lance_core.index.candidates import Candidates
 from lance_core.kernels.exact import scan_pages
 from lance_core.kernels.exact_batch import scan_pages_for_all
+from lance_core.kernels.multivector import scan_lists
 from lance_core.kernels.topk import TopRows
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def scan_vectors(
     runs: Sequence[VectorRuns],
     rows: SearchableRows,
     mask: RowMask,
-    queries: NDArray[np.float32],
+    queries: Sequence[NDArray[np.float32]],
     metric: Metric,
     *,
     k: int,
@@ -50,20 +51,27 @@ def scan_vectors(
     mask
         Those of ``rows`` that may be found.
     queries
-        Shape ``(m, d)``, not normalised. Some at a time share one pass over the vectors.
+        Shape ``(d,)`` each, or ``(m, d)`` where rows hold lists; not normalised. Some at a time
+        share one pass over the vectors.
     """
     pages = rows.pages(runs, column.row_bytes)
+    num_vectors = sum(each.num_vectors for each in runs)
+    vectors_per_row = max(1, num_vectors // max(1, sum(int(each.num_rows.sum()) for each in runs)))
     found = []
     at_once = max(1, min(_QUERIES_PER_PASS, _KEPT_ROWS // max(k, 1)))
+    if column.type.is_multi:
+        at_once = 1  # their vectors share the pass
     for start in range(0, len(queries), at_once):
         some = np.array(queries[start : start + at_once], np.float32)
         tops = [TopRows(k, mask.num_rows, *bounds) for _ in some]
-        max_rows = max(1, _PIECE_FLOATS // (column.dimension * len(some)))
+        max_rows = max(1, _PIECE_FLOATS // (some.size * vectors_per_row))
         for part, skip, take in _pieces(pages.num_rows, max_rows):
             deadline.check("scanning vectors")
             place = pages.addresses[part] + skip * column.row_bytes
             first = pages.first_ordinals[part] + skip
-            if len(some) == 1:
+            if column.type.is_multi:
+                scan_lists(place, take, first, some[0], metric.code, mask.words, tops[0])
+            elif len(some) == 1:
                 scan_pages(place, take, first, some[0], metric.code, mask.words, tops[0])
             else:
                 scan_pages_for_all(place, take, first, some, metric.code, mask.words, tops)

@@ -12,10 +12,11 @@ from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
 from lance_core.kernels.exact import score_rows
 from lance_core.kernels.memory import address_of
+from lance_core.kernels.multivector import score_lists
 from lance_core.query.residency import NotResidentError
 from lance_core.scan.projection import ProjectedColumn, Projection
 from lance_core.scan.take import take_rows
-from lance_core.scan.vector_column import as_vectors
+from lance_core.scan.vector_arrays import as_lists, as_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -29,14 +30,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TakenVectors:
-    """Vectors that were read, shape ``(n, d)``; a row without one is NaN."""
+    """Vectors that were read.
 
-    vectors: NDArray[np.float32]
+    ``rows`` are what kernels score, ``vectors`` where they lie, the same unless rows hold lists.
+    ``is_valid`` has shape ``(n,)``, None = every row has a vector.
+    """
+
+    rows: NDArray[np.generic]
+    vectors: NDArray[np.generic]
+    is_valid: NDArray[np.bool_] | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory of the vectors."""
-        return int(self.vectors.nbytes)
+        tables = 0 if self.rows is self.vectors else self.rows.nbytes
+        masks = 0 if self.is_valid is None else self.is_valid.nbytes
+        return int(self.vectors.nbytes) + tables + masks
 
 
 class StoredVectors:
@@ -67,59 +76,74 @@ class StoredVectors:
         addresses
             Shape ``(n,)``, not empty: where live rows lie.
         query
-            Shape ``(d,)``, not normalised.
+            Shape ``(d,)``, or ``(m, d)`` where rows hold lists of vectors; not normalised.
         resident_only
             Raise ``NotResidentError`` rather than read vectors that a later query would find in
             memory or that are not mapped.
         key
             Under which the cache keeps vectors that are read; None = they are not kept.
         """
+        own_query, code = np.array(query, np.float32), Metric(metric).code
         located = self._column.pointers(addresses)
-        if located is None:
-            located = self._read_and_locate(addresses, key, resident_only=resident_only)
-        else:
+        if located is not None:
             current_meter().bytes_read += len(addresses) * self._column.row_bytes
-        pointers, owner = located
-        distances = score_rows(pointers, np.array(query, np.float32), Metric(metric).code)
-        del owner, located  # they kept the vectors alive until here
+            pointers, owner = located
+            distances = score_rows(pointers, own_query, code)
+            del owner, located  # they kept the vectors alive until here
+            return distances
+        taken = self._read(addresses, key, resident_only=resident_only)
+        places = np.arange(len(addresses), dtype=np.int64) * self._column.row_bytes
+        score = score_lists if self._column.type.is_multi else score_rows
+        distances = score(address_of(taken.rows) + places, own_query, code)
+        if taken.is_valid is not None:
+            distances[~taken.is_valid] = np.nan
         return distances
 
     def vectors_of(
         self, addresses: NDArray[np.uint64], row_ids: Sequence[int]
-    ) -> NDArray[np.float32]:
-        """Return the vectors of rows, shape ``(n, d)``, as vectors to search by.
+    ) -> list[NDArray[np.float32]]:
+        """Return what to search by for each row.
+
+        That is its vector, shape ``(d,)``, or where rows hold lists all its vectors, ``(m, d)``.
 
         Raises
         ------
         InvalidRequestError
             A row is not live, has no vector, or one that holds NaN or infinity.
         """
-        vectors = self._take(addresses, check_live=True).vectors
-        unfit = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(unfit) > 0:
-            raise InvalidRequestError(
-                f"row {row_ids[int(unfit[0])]} has no vector of finite numbers in column"
-                f' "{self._column.field.name}": it has no neighbours'
-            )
-        return vectors
+        taken = self._take(addresses, check_live=True)
+        found = self._lists_of(taken) if self._column.type.is_multi else list(taken.vectors)
+        is_valid = np.ones(len(found), np.bool_) if taken.is_valid is None else taken.is_valid
+        queries = [each.astype(np.float32) for each in found]
+        for row_id, query, has_vector in zip(row_ids, queries, is_valid.tolist(), strict=True):
+            if not has_vector or query.size == 0 or not np.isfinite(query).all():
+                raise InvalidRequestError(
+                    f"row {row_id} has no vector of finite numbers in column"
+                    f' "{self._column.field.name}": it has no neighbours'
+                )
+        return queries
 
-    def _read_and_locate(
+    def _lists_of(self, taken: _TakenVectors) -> list[NDArray[np.generic]]:
+        starts = (taken.rows[:, 0] - address_of(taken.vectors)) // self._column.type.vector_bytes
+        lengths = taken.rows[:, 1].tolist()
+        return [taken.vectors[start : start + n] for start, n in zip(starts, lengths, strict=True)]
+
+    def _read(
         self, addresses: NDArray[np.uint64], key: Hashable | None, *, resident_only: bool
-    ) -> tuple[NDArray[np.int64], object]:
+    ) -> _TakenVectors:
         cache = self._session.cache
         if resident_only and (key is None or key not in cache):
             raise NotResidentError("vectors to score have to be read")
         if key is None:
-            taken = self._take(addresses)
-        else:
-            taken = cache.get_or_load(key, lambda: self._take(addresses))
-        places = np.arange(len(addresses), dtype=np.int64) * self._column.row_bytes
-        return address_of(taken.vectors) + places, taken
+            return self._take(addresses)
+        return cache.get_or_load(key, lambda: self._take(addresses))
 
     def _take(self, addresses: NDArray[np.uint64], *, check_live: bool = False) -> _TakenVectors:
         files = self._session.files
         rows = take_rows(files, self._snapshot, addresses, self._projection, check_live=check_live)
-        vectors, is_valid = as_vectors(rows.column(0).combine_chunks(), self._column.dimension)
-        if is_valid is not None:
-            vectors[~is_valid] = np.nan
-        return _TakenVectors(vectors)
+        array, vector_type = rows.column(0).combine_chunks(), self._column.type
+        if vector_type.is_multi:
+            vectors, table = as_lists(array, vector_type)
+            return _TakenVectors(table, vectors)
+        vectors, is_valid = as_vectors(array, vector_type)
+        return _TakenVectors(vectors, vectors, is_valid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.scan.vector_column import is_searchable, vector_dimension
+from lance_core.scan.vector_type import vector_type
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -37,33 +37,36 @@ def find_vector_field(schema: LanceSchema, column: str | None, dimension: int | 
     if column is None:
         return _only_field(schema, dimension)
     field = schema.field(column)
-    found = vector_dimension(field)
+    found = vector_type(field)
     if found is None:
         raise TypeMismatchError(
             f'column "{column}" has type {arrow_type(field)}, which holds no vectors'
         )
-    if dimension not in {None, found}:
+    if dimension not in {None, found.dimension}:
         raise TypeMismatchError(
-            f'column "{column}" has {found} dimensions, the query vector {dimension}; give {found}'
-            " numbers"
+            f'column "{column}" has {found.dimension} dimensions, the query vector {dimension};'
+            f" give {found.dimension} numbers"
         )
     return field
 
 
 def _only_field(schema: LanceSchema, dimension: int | None) -> LanceField:
-    found = [field for field in schema.fields if vector_dimension(field) is not None]
+    typed = [(field, vector_type(field)) for field in schema.fields]
+    known = [(field, found) for field, found in typed if found is not None]
     # Columns that can be searched decide; others only if there is nothing else.
-    found = [field for field in found if is_searchable(field)] or found
-    if not found:
-        raise InvalidRequestError("the table has no vector column (a fixed size list of numbers)")
-    fitting = [field for field in found if dimension in {None, vector_dimension(field)}]
+    known = [(field, found) for field, found in known if found.is_searchable] or known
+    if not known:
+        raise InvalidRequestError(
+            "the table has no vector column (a fixed size list of numbers, or a list of these)"
+        )
+    fitting = [field for field, found in known if dimension in {None, found.dimension}]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         names = ", ".join(field.name for field in fitting)
         which = "" if dimension is None else f" have {dimension} dimensions"
         raise InvalidRequestError(f"several vector columns{which}; name one: {names}")
-    columns = ", ".join(f"{field.name} ({vector_dimension(field)})" for field in found)
+    columns = ", ".join(f"{field.name} ({found.dimension})" for field, found in known)
     raise TypeMismatchError(
         f"no vector column has {dimension} dimensions as the query vector has; vector columns are:"
         f" {columns}"

@@ -1,7 +1,8 @@
-"""The vectors of a column as search kernels see them: runs of contiguous float32 rows in memory.
+"""The vectors of a column as search kernels see them: runs of contiguous rows in memory.
 
-A fragment whose vectors lie raw in a local file is mapped and costs no memory of its own; any other
-is decoded once and kept in the byte cache.
+A row is a vector of float32 or of bytes, or says where a list of such vectors lies. A fragment
+whose vectors lie raw in a local file is mapped and costs no memory of its own; any other is decoded
+once and kept in the byte cache.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from lance_core.ids import FragmentId
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.row_addresses import largest_of_one_fragment, pointers_to_rows
 from lance_core.row_address import OFFSET_BITS, fragment_of
+from lance_core.scan.vector_arrays import as_lists, as_vectors
+from lance_core.scan.vector_type import vector_type
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
@@ -34,9 +37,6 @@ if TYPE_CHECKING:
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
-_FLOAT32_BYTES = 4
-_SEARCHABLE = (pa.float16(), pa.float32(), pa.float64())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRuns:
@@ -45,12 +45,14 @@ class VectorRuns:
     Parameters
     ----------
     addresses
-        Shape ``(r,)``, int64: memory address of the first vector of each run.
+        Shape ``(r,)``, int64: memory address of the first row of each run.
     first_offsets, num_rows
-        Shape ``(r,)``, int64: row offset of that vector, rows of the run. Runs ascend and leave no
-        gaps.
+        Shape ``(r,)``, int64: offset of that row in the fragment, rows of the run. Runs ascend and
+        leave no gaps.
+    num_vectors
+        How many vectors all rows have.
     is_valid
-        Shape ``(physical rows,)``; None = every row has a vector. Rows without one hold zeros.
+        Shape ``(physical rows,)``; None = every row has a vector. Others hold zeros or no vectors.
     owners
         What keeps the memory alive. For a mapped file the mapping as the store handed it out.
     mapped_file
@@ -62,57 +64,38 @@ class VectorRuns:
     addresses: NDArray[np.int64]
     first_offsets: NDArray[np.int64]
     num_rows: NDArray[np.int64]
+    num_vectors: int
     is_valid: NDArray[np.bool_] | None
     owners: tuple[object, ...]
     mapped_file: Place | None
     nbytes: int
 
 
-def vector_dimension(field: LanceField) -> int | None:
-    """Return the dimension of a vector column, None when the field is no vector column."""
-    column_type = arrow_type(field)
-    if not pa.types.is_fixed_size_list(column_type):
-        return None
-    if not _is_numeric(column_type.value_type):
-        return None
-    dimension: int = column_type.list_size
-    return dimension
-
-
-def is_searchable(field: LanceField) -> bool:
-    """Tell whether the elements of a vector column are of a type that search supports."""
-    return arrow_type(field).value_type in _SEARCHABLE
-
-
-def _is_numeric(value_type: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(value_type) or pa.types.is_integer(value_type))
-
-
 class VectorColumn:
     """Vectors of one column at one version.
 
-    Raises ``UnsupportedFeatureError`` for columns whose elements are no floats.
+    Raises ``UnsupportedFeatureError`` for columns whose numbers search does not support.
     """
 
     def __init__(
         self, files: TableFiles, cache: ByteCache, snapshot: Snapshot, field: LanceField
     ) -> None:
-        column_type = arrow_type(field)
-        dimension = vector_dimension(field)
-        if dimension is None or not is_searchable(field):
+        found = vector_type(field)
+        if found is None or not found.is_searchable:
+            held = arrow_type(field) if found is None else f"vectors of {found.element}"
             raise UnsupportedFeatureError(
-                f'column "{field.name}" has type {column_type}; vector search needs a fixed size'
-                " list of float16, float32 or float64"
+                f'column "{field.name}" holds {held}; search supports fixed size lists of float16,'
+                " float32, float64 or uint8, and lists of these"
             )
         self.field = field
-        self.dimension = dimension
-        self.row_bytes = dimension * _FLOAT32_BYTES
-        self._is_float32 = column_type.value_type == pa.float32()
+        self.type = found
+        self.dimension = found.dimension
+        self.row_bytes = found.row_bytes
         self._files = files
         self._cache = cache
         self._snapshot = snapshot
         self._fragments = snapshot.fragments_by_id
-        self._mapped = _MappedRuns(dimension)
+        self._mapped = _MappedRuns(self.row_bytes)
         self._lock = threading.Lock()
 
     def runs(self, fragment_id: FragmentId) -> VectorRuns:
@@ -161,7 +144,7 @@ class VectorColumn:
                 fresh[fragment_id] = runs
         if fresh:
             with self._lock:
-                mapped = _MappedRuns(self.dimension, {**self._mapped.runs, **fresh})
+                mapped = _MappedRuns(self.row_bytes, {**self._mapped.runs, **fresh})
                 self._mapped = mapped
         return mapped
 
@@ -171,13 +154,13 @@ class VectorColumn:
 
     def _key(self, fragment: Fragment) -> CacheKey:
         """Name the column in its file, which many versions share."""
-        field_id = self.field.id
+        field_id = next(self.field.leaves()).id  # lists have no column of their own in all files
         for data_file in fragment.data_files:
             if field_id in data_file.columns:
                 store, path = self._snapshot.data_place(data_file).key
                 return CacheKey("vectors", store, (path, data_file.columns[field_id]))
         store = self._snapshot.scheduler.store.key
-        return CacheKey("vectors", store, (fragment.physical_rows, self.dimension))
+        return CacheKey("vectors", store, (fragment.physical_rows, self.type))
 
     def _load(self, fragment: Fragment) -> VectorRuns:
         mapped = self._map(fragment)
@@ -185,8 +168,10 @@ class VectorColumn:
 
     def _map(self, fragment: Fragment) -> VectorRuns | None:
         """Map the column's pages where they lie raw, whole and aligned in a local file."""
+        if not self.type.is_stored_ready:
+            return None
         stored = self._files.columns(self._snapshot, fragment, [self.field])
-        if not stored or not self._is_float32:
+        if not stored:
             return None
         reader, place = stored[0].reader, stored[0].place
         rows = map_rows(
@@ -194,7 +179,7 @@ class VectorColumn:
             stored[0].targets[0].columns[self.field.id],
             place.scheduler.store,
             row_bytes=self.row_bytes,
-            alignment=_FLOAT32_BYTES,
+            alignment=self.type.memory_type.itemsize,
         )
         if rows is None:
             return None
@@ -204,6 +189,7 @@ class VectorColumn:
             addresses=rows.addresses,
             first_offsets=rows.first_rows[:-1],
             num_rows=num_rows,
+            num_vectors=fragment.physical_rows,
             is_valid=None,
             owners=(rows.mapping,),
             mapped_file=place,
@@ -211,26 +197,21 @@ class VectorColumn:
         )
 
     def _decode(self, fragment: Fragment) -> VectorRuns:
-        vectors, is_valid = self._read(fragment)
-        return VectorRuns(
-            addresses=np.array([address_of(vectors)], np.int64),
-            first_offsets=np.zeros(1, np.int64),
-            num_rows=np.array([len(vectors)], np.int64),
-            is_valid=is_valid,
-            owners=(vectors,),
-            mapped_file=None,
-            nbytes=vectors.nbytes + (0 if is_valid is None else is_valid.nbytes),
-        )
+        array = self._read(fragment)
+        if self.type.is_multi:
+            vectors, rows = as_lists(array, self.type)
+            return _one_run(rows, rows[:, 1] > 0, vectors)
+        vectors, is_valid = as_vectors(array, self.type)
+        return _one_run(vectors, is_valid, vectors)
 
-    def _read(self, fragment: Fragment) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+    def _read(self, fragment: Fragment) -> pa.Array:
         stored = self._files.columns(self._snapshot, fragment, [self.field])
-        rows = fragment.physical_rows
         if not stored:  # added to the schema after this fragment was written
-            return np.zeros((rows, self.dimension), np.float32), np.zeros(rows, np.bool_)
+            return pa.nulls(fragment.physical_rows, arrow_type(self.field))
         reader, targets = stored[0].reader, stored[0].targets
-        (array,) = reader.read(targets, [(0, rows)])
+        (array,) = reader.read(targets, [(0, fragment.physical_rows)])
         self._check_rows(fragment, reader.path, len(array))
-        return as_vectors(array, self.dimension)
+        return array
 
     def _check_rows(self, fragment: Fragment, path: str, found: int) -> None:
         if found != fragment.physical_rows:
@@ -241,12 +222,28 @@ class VectorColumn:
             )
 
 
+def _one_run(
+    rows: NDArray[np.generic], is_valid: NDArray[np.bool_] | None, vectors: NDArray[np.generic]
+) -> VectorRuns:
+    nbytes = vectors.nbytes + (0 if rows is vectors else rows.nbytes)
+    return VectorRuns(
+        addresses=np.array([address_of(rows)], np.int64),
+        first_offsets=np.zeros(1, np.int64),
+        num_rows=np.array([len(rows)], np.int64),
+        num_vectors=len(vectors),
+        is_valid=is_valid,
+        owners=(rows, vectors),
+        mapped_file=None,
+        nbytes=nbytes + (0 if is_valid is None else is_valid.nbytes),
+    )
+
+
 class _MappedRuns:
     """Runs of all mapped fragments in one ascending table; never changed once made."""
 
-    def __init__(self, dimension: int, runs: dict[int, VectorRuns] | None = None) -> None:
+    def __init__(self, row_bytes: int, runs: dict[int, VectorRuns] | None = None) -> None:
         self.runs = {} if runs is None else runs
-        self._row_bytes = dimension * _FLOAT32_BYTES
+        self._row_bytes = row_bytes
         ordered = sorted(self.runs.items())
         fragments = [np.full(len(r.addresses), f, np.uint64) for f, r in ordered]
         first_offsets = [r.first_offsets for _, r in ordered]
@@ -269,33 +266,3 @@ def _fragments_of(row_addresses: NDArray[np.uint64]) -> list[FragmentId]:
     if largest is not None:  # the usual case, worth a short way
         return [FragmentId(largest >> OFFSET_BITS)]
     return [FragmentId(each) for each in np.unique(fragment_of(row_addresses)).tolist()]
-
-
-def as_vectors(
-    array: pa.Array, dimension: int
-) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
-    """Return a fixed size list array as vectors.
-
-    Parameters
-    ----------
-    array
-        Fixed size lists of floats, ``n`` rows.
-    dimension
-        Length of each list.
-
-    Returns
-    -------
-    vectors
-        Shape ``(n, dimension)``, float32, C-contiguous. Null elements are NaN, null rows zero.
-    is_valid
-        Shape ``(n,)``; None when no row is null.
-    """
-    is_valid = None
-    if array.null_count > 0:
-        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
-    items = array.values.slice(array.offset * dimension, len(array) * dimension)
-    values = items.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
-    vectors = np.ascontiguousarray(values.reshape(len(array), dimension))
-    if is_valid is not None:
-        vectors = np.where(is_valid[:, None], vectors, np.float32(0))
-    return vectors, is_valid

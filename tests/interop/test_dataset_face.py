@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
         {
             "id": range(20),
             "vec": vectors(20, 4, pa.float32()),
-            "bits": vectors(20, 4, pa.uint8()),
+            "bits": pa.FixedSizeListArray.from_arrays(pa.array([0] * 80, pa.int8()), 4),
             "a b": range(20),
             "st": pa.StructArray.from_arrays(
                 [pa.array(range(20)), pa.array(range(20))], ["x", "t.dot"]

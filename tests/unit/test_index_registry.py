@@ -84,7 +84,8 @@ def test_unknown_coverage_covers_nothing() -> None:
         (b"\x42\x00", Metric.L2),
         (b"\x08\x01", Metric.COSINE),
         (b"\x08\x02\x22\x04\x08\x08\x10\x08", Metric.DOT),
-        (b"\x08\x03", None),
+        (b"\x08\x03", Metric.HAMMING),
+        (b"\x08\x04", None),
         (b"\xff", None),
     ],
 )

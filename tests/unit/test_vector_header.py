@@ -62,7 +62,13 @@ def test_an_unknown_metric_makes_the_segment_unusable(metric: object) -> None:
 
 def test_an_unknown_type_makes_the_segment_unusable() -> None:
     with pytest.raises(UnusableSegmentError, match="IVF_NEW"):
-        vector_index_kind("IVF_NEW")
+        vector_index_kind("IVF_NEW", Metric.L2)
+
+
+@pytest.mark.parametrize("name", ["IVF_PQ", "IVF_SQ"])
+def test_an_index_that_quantises_knows_no_hamming_distance(name: str) -> None:
+    with pytest.raises(UnusableSegmentError, match=f"metric hamming is not supported by {name}"):
+        vector_index_kind(name, Metric.HAMMING)
 
 
 def test_files_without_a_declaration_are_unusable() -> None:
@@ -190,6 +196,19 @@ def test_centroids_of_bytes_make_the_segment_unusable() -> None:
     message = index_pb2.IVF(centroids_tensor=tensor(np.ones((1, 2), np.uint8)))
     with pytest.raises(UnusableSegmentError):
         read_centroids(message.SerializeToString(), PATH)
+
+
+def test_centroids_of_a_hamming_index_are_bytes() -> None:
+    message = index_pb2.IVF(centroids_tensor=tensor(np.array([[0, 255]], np.uint8)))
+    centroids = read_centroids(message.SerializeToString(), PATH, are_bytes=True)
+    assert centroids.dtype == np.float32
+    assert centroids.tolist() == [[0, 255]]
+
+
+def test_centroids_of_floats_make_a_hamming_segment_unusable() -> None:
+    message = index_pb2.IVF(centroids_tensor=tensor(np.ones((1, 2), np.float32)))
+    with pytest.raises(UnusableSegmentError):
+        read_centroids(message.SerializeToString(), PATH, are_bytes=True)
 
 
 def test_codebook_values_run_over_sub_vectors_codes_and_dimensions() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.index.vector.metric import Metric
 from lance_core.index.vector.quantizer import PayloadColumn
 from lance_core.kernels.ivf_flat import search_flat
 from lance_core.schema.arrow import arrow_type
@@ -18,27 +19,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.index.vector.held_partitions import HeldPartitions
-    from lance_core.index.vector.metric import Metric
     from lance_core.index.vector.quantizer import SearchOptions, StorageSource
     from lance_core.kernels.topk import TopRows
 
 _COLUMN = "flat"
-_FLOAT_BYTES = 4
 _FLOATS = (pa.float32(), pa.float16(), pa.float64())
+_BYTES = (pa.uint8(),)
 
 
 @dataclass(frozen=True, slots=True)
 class FlatVectors:
-    """Vectors as they are, or of unit length for cosine (vector index page, section 4.1)."""
+    """Vectors as they are, or of unit length for cosine (vector index page, section 4.1).
+
+    Kernels take float32, for hamming bytes.
+    """
 
     dimension: int
     metric: Metric
-    is_float32: bool
+    is_ready: bool
+    """Whether the values are stored as kernels take them."""
 
     @property
     def columns(self) -> tuple[PayloadColumn, ...]:
         """The vectors."""
-        return (PayloadColumn(_COLUMN, _FLOATS, self.dimension),)
+        types = _BYTES if self.metric == Metric.HAMMING else _FLOATS
+        return (PayloadColumn(_COLUMN, types, self.dimension),)
 
     @property
     def num_arrays(self) -> int:
@@ -48,7 +53,7 @@ class FlatVectors:
     @property
     def raw_row_bytes(self) -> int | None:
         """Bytes of a vector where it is stored as kernels take it."""
-        return self.dimension * _FLOAT_BYTES if self.is_float32 else None
+        return self.dimension * self.metric.vector_type.itemsize if self.is_ready else None
 
     @property
     def drops_rows(self) -> bool:
@@ -63,9 +68,10 @@ class FlatVectors:
     def lay_out(
         self, columns: Sequence[NDArray[np.generic]], is_kept: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.generic], ...]:
-        """Return the vectors, shape ``(n, d)``, float32."""
+        """Return the vectors, shape ``(n, d)``."""
         del is_kept
-        return (np.array(columns[0], np.float32, order="C"),)
+        with np.errstate(over="ignore"):  # float64 has more range
+            return (np.array(columns[0], self.metric.vector_type, order="C"),)
 
     def search(
         self,
@@ -84,5 +90,6 @@ def open_flat(source: StorageSource) -> FlatVectors:
     """Return the form of a segment that stores whole vectors."""
     field = next((f for f in source.reader.schema.fields if f.name == _COLUMN), None)
     stored = pa.null() if field is None else arrow_type(field)
-    is_float32 = pa.types.is_fixed_size_list(stored) and stored.value_type == pa.float32()
-    return FlatVectors(source.dimension, source.metric, is_float32)
+    wanted = pa.from_numpy_dtype(source.metric.vector_type)
+    is_ready = pa.types.is_fixed_size_list(stored) and stored.value_type == wanted
+    return FlatVectors(source.dimension, source.metric, is_ready)

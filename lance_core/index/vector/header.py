@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 _MAX_DIGITS = 9
 _MATRIX_DIMENSIONS = 2
-_FLOATS: Mapping[int, np.dtype[np.floating]] = {
+_FLOATS: Mapping[int, np.dtype[np.generic]] = {
     index_pb2.Tensor.FLOAT16: np.dtype("<f2"),
     index_pb2.Tensor.FLOAT32: np.dtype("<f4"),
     index_pb2.Tensor.FLOAT64: np.dtype("<f8"),
 }
+_BYTES: Mapping[int, np.dtype[np.generic]] = {index_pb2.Tensor.UINT8: np.dtype("u1")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,15 @@ def global_buffer(reader: LanceFileReader, number: int) -> bytes:
     return bytes(reader.global_buffer(number))
 
 
-def read_centroids(buffer: bytes, path: str) -> NDArray[np.float32]:
-    """Decode the centroids in an IVF message; shape ``(P, d)``, C-contiguous, writable."""
+def read_centroids(buffer: bytes, path: str, *, are_bytes: bool = False) -> NDArray[np.float32]:
+    """Decode the centroids in an IVF message; shape ``(P, d)``, C-contiguous, writable.
+
+    Those of a hamming index are bytes, which floats hold exactly.
+    """
     ivf = _ivf_message(buffer, path)
     if not ivf.HasField("centroids_tensor"):
         raise CorruptFileError(path, "the IVF message holds no centroids")
-    centroids = tensor_values(ivf.centroids_tensor, path)
+    centroids = _matrix(ivf.centroids_tensor, path, _BYTES if are_bytes else _FLOATS)
     if centroids.ndim != _MATRIX_DIMENSIONS or centroids.shape[1] == 0:
         raise CorruptFileError(path, f"centroids have shape {centroids.shape}")
     return centroids
@@ -123,8 +127,14 @@ def _ivf_message(buffer: bytes, path: str) -> index_pb2.IVF:
 
 
 def tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
-    """Return the values of a matrix, C-contiguous and writable."""
-    stored_type = _FLOATS.get(tensor.data_type)
+    """Return the values of a matrix of floats, C-contiguous and writable."""
+    return _matrix(tensor, path, _FLOATS)
+
+
+def _matrix(
+    tensor: index_pb2.Tensor, path: str, types: Mapping[int, np.dtype[np.generic]]
+) -> NDArray[np.float32]:
+    stored_type = types.get(tensor.data_type)
     if stored_type is None:
         raise UnusableSegmentError(f"tensors of type {tensor.data_type} are not supported")
     shape = tuple(tensor.shape)
@@ -132,7 +142,8 @@ def tensor_values(tensor: index_pb2.Tensor, path: str) -> NDArray[np.float32]:
         raise CorruptFileError(
             path, f"a tensor of shape {shape} and type {stored_type} has {len(tensor.data)} bytes"
         )
-    return np.frombuffer(tensor.data, stored_type).reshape(shape).astype(np.float32)
+    with np.errstate(over="ignore"):  # float64 has more range
+        return np.frombuffer(tensor.data, stored_type).reshape(shape).astype(np.float32)
 
 
 def storage_object(metadata: Mapping[str, str], path: str) -> Mapping[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.flat import open_flat
+from lance_core.index.vector.metric import Metric
 from lance_core.index.vector.pq import open_pq
 from lance_core.index.vector.sq import open_sq
 
@@ -30,9 +31,17 @@ _KINDS = {
 }
 
 
-def vector_index_kind(name: str) -> VectorIndexKind:
-    """Return the type of index of a name; ``UnusableSegmentError`` if it is not supported."""
+_KINDS_OF_BYTES = frozenset({"IVF_FLAT", "IVF_HNSW_FLAT"})
+
+
+def vector_index_kind(name: str, metric: Metric) -> VectorIndexKind:
+    """Return the type of index of a name; ``UnusableSegmentError`` if it is not supported.
+
+    Types that quantise know no hamming distance (vector index page, section 3).
+    """
     kind = _KINDS.get(name)
     if kind is None:
         raise UnusableSegmentError(f"index type {name} is not supported")
+    if metric == Metric.HAMMING and name not in _KINDS_OF_BYTES:
+        raise UnusableSegmentError(f"metric {metric} is not supported by {name}")
     return kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_core.kernels import distance
@@ -18,24 +19,39 @@ class Metric(StrEnum):
     """A distance; smaller is nearer, always.
 
     ``l2`` is the squared Euclidean distance, ``cosine`` is ``1 - cos`` and ``dot`` ``1 - q.x``.
+    These are for vectors of floats, ``hamming``, the number of differing bits, is for bytes.
     """
 
     L2 = "l2"
     COSINE = "cosine"
     DOT = "dot"
+    HAMMING = "hamming"
 
     @property
     def code(self) -> int:
         """The number by which kernels know the metric."""
         return _CODES[self]
 
+    @property
+    def vector_type(self) -> np.dtype[np.generic]:
+        """What kernels take stored vectors as."""
+        return _BYTE if self == Metric.HAMMING else _FLOAT32
 
-_CODES = {Metric.L2: distance.L2, Metric.COSINE: distance.COSINE, Metric.DOT: distance.DOT}
+
+_BYTE, _FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
+
+_CODES = {
+    Metric.L2: distance.L2,
+    Metric.COSINE: distance.COSINE,
+    Metric.DOT: distance.DOT,
+    Metric.HAMMING: distance.HAMMING,
+}
 
 _BY_NUMBER: Mapping[int, Metric] = {
     index_pb2.VectorMetricType.L2: Metric.L2,
     index_pb2.VectorMetricType.Cosine: Metric.COSINE,
     index_pb2.VectorMetricType.Dot: Metric.DOT,
+    index_pb2.VectorMetricType.Hamming: Metric.HAMMING,
 }
 
 

@@ -19,6 +19,7 @@ from lance_core.index.vector.header import (
 )
 from lance_core.index.vector.kinds import vector_index_kind
 from lance_core.index.vector.legacy import legacy_metric
+from lance_core.index.vector.metric import Metric
 from lance_core.index.vector.quantizer import StorageSource
 from lance_core.index.vector.storage import find_columns
 from lance_core.kernels.rank import rank_centroids
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from lance_core.file.mapped_rows import MappedRows
     from lance_core.index.vector.header import Declaration
-    from lance_core.index.vector.metric import Metric
     from lance_core.index.vector.quantizer import Graph, Quantizer, Searcher
     from lance_core.index.vector.storage import PartitionStorage
     from lance_core.io.store import ObjectStore
@@ -202,8 +202,9 @@ def _assemble(
     model: LanceFileReader,
     storage: LanceFileReader,
 ) -> VectorSegment:
-    kind = vector_index_kind(declaration.kind)
-    centroids = read_centroids(read_ivf_buffer(model), model.path)
+    kind = vector_index_kind(declaration.kind, declaration.metric)
+    are_bytes = declaration.metric == Metric.HAMMING
+    centroids = read_centroids(read_ivf_buffer(model), model.path, are_bytes=are_bytes)
     offsets, lengths = read_partitions(read_ivf_buffer(storage), storage.num_rows, storage.path)
     if len(lengths) != len(centroids):
         raise CorruptFileError(
