@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def extra_bytes(values: NDArray[np.uint8], num_bits: int) -> NDArray[np.uint8]:
     return np.concatenate([_extra_block(v, num_bits) for v in padded.reshape(-1, 64)])
 
 
-def _extra_block(v: NDArray[np.uint8], num_bits: int) -> NDArray[np.uint8]:
+def _extra_block(v: Any, num_bits: int) -> Any:
     if num_bits == 1:
         return np.packbits(v, bitorder="little")
     if num_bits == 2:
@@ -115,5 +115,5 @@ def random_partition(
         floats(),
         generator.integers(0, 1 << num_bits, (num_rows, dimension)).astype(np.uint8),
         floats() * 10,
-        -floats() / (1 << num_bits),
+        -floats() / np.float32(1 << num_bits),
     )

@@ -115,7 +115,8 @@ def test_rounded_sums_are_off_by_at_most_half_a_step(seed: int, width: int, leve
 def test_a_query_of_zeros_has_no_step() -> None:
     lower, upper = np.empty((2, 2, 16), np.uint8)
     groups = np.zeros((2, 16), np.float32)
-    assert round_groups(groups, np.float32(ROUNDED), lower, upper) == (0, 0)
+    step, offset = round_groups(groups, np.float32(ROUNDED), lower, upper)
+    assert step == offset == 0
     assert not lower.any()
     assert not upper.any()
 
