@@ -6,7 +6,7 @@ One traversal for all storages; what a row's distance is stands in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +21,14 @@ from lance_core.kernels.hnsw_beam import (
 )
 from lance_core.kernels.hnsw_offer import SCAN_ROWS, offer_found, scan
 from lance_core.kernels.hnsw_scoring import (
+    BYTES,
     SCALAR_CODES,
     VECTORS,
     Scorer,
     constants,
-    quantise,
+    write_bytes,
 )
-from lance_core.kernels.hnsw_two_hop import Waypoints, search_two_hop
+from lance_core.kernels.hnsw_two_hop import Waypoints, mark_passing, search_two_hop
 from lance_core.kernels.hnsw_wanted import (
     Wanted,
     count_passing,
@@ -35,14 +36,12 @@ from lance_core.kernels.hnsw_wanted import (
     key_range,
 )
 from lance_core.kernels.memory import address_of
-from lance_core.kernels.pq_table import NUM_CODES, fill_table
+from lance_core.kernels.pq_table import fill_table
+from lance_core.kernels.sq_distance import quantise
 from lance_core.kernels.topk import TopRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-BLOCK_COLUMNS = 9
-"""Rows, ordinals, number of rows, then the six arrays of a graph."""
 
 _SCAN_BELOW_PERCENT = 10
 
@@ -73,10 +72,10 @@ class GraphStorage:
     metric: int
     row_bytes: int
     width: int
-    start: float
-    end: float
-    centroids: NDArray[np.float32]
-    codebook: NDArray[np.float32]
+    start: float = 0.0
+    end: float = 0.0
+    centroids: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    codebook: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1, 1), np.float32))
 
 
 def search_graphs(
@@ -97,9 +96,9 @@ def search_graphs(
     ----------
     blocks
         Shape ``(n, 9)``, C-contiguous and writable. Per partition: address of its rows, one after
-        the other; address of its uint32 ordinals; number of rows; addresses of the arrays of its
-        graph in the order of `lance_core.index.vector.hnsw_graph.GraphArrays`. The caller keeps
-        the memory alive.
+        the other, codes too; address of its uint32 ordinals; number of rows; addresses of the
+        arrays of its graph in the order of `lance_core.index.vector.hnsw_graph.GraphArrays`. The
+        caller keeps the memory alive.
     probes
         Shape ``(n,)``: the partitions, to find their centroids.
     query
@@ -177,14 +176,7 @@ def _search_graphs(
     waypoints = make_waypoints(most_rows if is_fast else 0)
     first, limit = key_range(lower, upper)
     factor, offset = constants(rows, metric, query, bounds, width)
-    prepared = query.ctypes.data
-    if rows == SCALAR_CODES:
-        quantise(query, bounds, codes)
-        prepared = codes.ctypes.data
-    elif len(codebook) > 0:
-        prepared = table.ctypes.data
-        if len(centroids) == 0:
-            fill_table(query, codebook, table, metric == DOT)
+    prepared = prepare(rows, metric, query, bounds, centroids, codebook, table, codes)
     for block in range(len(blocks)):
         num_nodes = blocks[block, 2]
         if num_nodes == 0:
@@ -196,12 +188,43 @@ def _search_graphs(
         wanted = Wanted(blocks[block, 1], words_address, num_words, first, limit)
         graph = graph_of(blocks, block)
         enough = num_nodes * _SCAN_BELOW_PERCENT // 100
-        num_passing = count_passing(wanted, num_nodes, num_nodes if is_fast else enough)
+        if is_fast:
+            num_passing = mark_passing(wanted, num_nodes, waypoints.passing)
+        else:
+            num_passing = count_passing(wanted, num_nodes, enough)
         if num_passing < enough:
             scan(scorer, wanted, num_nodes, scratch, keys, state, k, lower)
         else:
             count = walk(graph, scorer, wanted, scratch, waypoints, ef, k, num_passing, is_fast)
             offer_found(wanted, scratch, count, keys, state, k, lower)
+
+
+@kernel
+def prepare(
+    rows: int,
+    metric: int,
+    query: NDArray[np.float32],
+    bounds: tuple[float, float],
+    centroids: NDArray[np.float32],
+    codebook: NDArray[np.float32],
+    table: NDArray[np.float32],
+    codes: NDArray[np.int16],
+) -> int:
+    """Return the address of the query as rows are compared with.
+
+    Tables of residuals are filled later, for each partition.
+    """
+    if rows == SCALAR_CODES:
+        quantise(query, bounds[0], bounds[1], codes)
+        return codes.ctypes.data
+    if rows == BYTES:
+        write_bytes(query, codes.ctypes.data)
+        return codes.ctypes.data
+    if len(codebook) == 0:
+        return query.ctypes.data
+    if len(centroids) == 0:
+        fill_table(query, codebook, table, metric == DOT)
+    return table.ctypes.data
 
 
 @kernel
@@ -232,7 +255,7 @@ def walk(
 ) -> int:
     """Collect near rows in ``scratch.results``; return how many.
 
-    ``num_passing`` need not be exact unless ``is_fast``.
+    With ``is_fast``, ``waypoints.passing`` holds the ``num_passing`` rows that pass.
     """
     entry = descend(graph, scorer, scratch)
     if is_fast and num_passing < graph.num_nodes:
@@ -260,6 +283,7 @@ def make_waypoints(num_rows: int) -> Waypoints:
     return Waypoints(
         np.empty((num_rows >> 6) + 1, np.uint64),
         np.empty((num_rows >> 6) + 1, np.uint64),
+        np.empty((num_rows >> 6) + 1, np.uint64),
         np.empty(num_rows, np.uint32),
         np.empty(3, np.int64),
     )
@@ -274,16 +298,7 @@ def _warm() -> None:
     levels = np.zeros(3, np.uint32)
     arrays = [offsets, neighbours, levels, ordinals, offsets, neighbours]
     row = [address_of(vectors), address_of(ordinals), 2, *map(address_of, arrays)]
-    storage = GraphStorage(
-        VECTORS,
-        L2,
-        16,
-        4,
-        0.0,
-        1.0,
-        np.ones((0, 4), np.float32),
-        np.ones((0, 4, NUM_CODES), np.float32),
-    )
+    storage = GraphStorage(VECTORS, L2, row_bytes=16, width=4)
     search_graphs(
         np.array([row], np.int64),
         np.zeros(1, np.int64),

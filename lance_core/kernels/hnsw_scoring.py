@@ -13,7 +13,10 @@ import numpy as np
 
 from lance_core.kernels.compile import kernel
 from lance_core.kernels.distance import DOT, exact_distance, inner_product
+from lance_core.kernels.hamming import hamming_distance
 from lance_core.kernels.memory import bytes_at, float32_at, int16_at, prefetch_bytes
+from lance_core.kernels.pq_table import NUM_CODES, NUM_NIBBLES
+from lance_core.kernels.sq_distance import LARGEST_CODE, squared_code_gap, weighted_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +31,8 @@ PRODUCT_CODES = 3
 """Rows are bytes, the query is a table of 256 float32 per byte; ``offset`` is taken off."""
 PRODUCT_NIBBLES = 4
 """Rows are pairs of 4-bit codes, low half first, the query is a table of 16 float32 per code."""
-
-_NUM_NIBBLES = 16
-_NUM_CODES = 256
+BYTES = 5
+"""Rows are bytes, the query too, compared bit by bit."""
 
 
 class Scorer(NamedTuple):
@@ -72,7 +74,7 @@ def constants(
 
     ``bounds`` is the range that byte codes divide.
     """
-    step = np.float32(np.float32(bounds[1] - bounds[0]) / np.float32(255))
+    step = np.float32(np.float32(bounds[1] - bounds[0]) / np.float32(LARGEST_CODE))
     if storage == VECTORS:
         return np.sqrt(inner_product(query, query)), np.float32(0)
     if storage == SCALAR_CODES:
@@ -85,16 +87,12 @@ def constants(
     return np.float32(1), np.float32(width - 1 if metric == DOT else 0)
 
 
-@kernel(ordered=True)
-def quantise(
-    query: NDArray[np.float32], bounds: tuple[float, float], codes: NDArray[np.int16]
-) -> None:
-    """Write the byte code of each number, as pylance does (vector index page, section 4.3)."""
-    start, end = bounds
+@kernel
+def write_bytes(query: NDArray[np.float32], address: int) -> None:
+    """Write whole numbers from 0 to 255 as bytes."""
+    written = bytes_at(address, len(query))
     for j in range(len(query)):
-        scaled = (np.float64(query[j]) - start) * 255 / (end - start)
-        # Written so that NaN, as without a range, becomes 0.
-        codes[j] = np.int16(min(scaled, 255.0)) if scaled > 0 else np.int16(0)
+        written[j] = np.uint8(query[j])
 
 
 @kernel
@@ -104,73 +102,43 @@ def prefetch_nodes(scorer: Scorer, nodes: NDArray[np.uint32], count: int) -> Non
         prefetch_bytes(scorer.rows + int(np.int64(nodes[i])) * scorer.row_bytes, scorer.row_bytes)
 
 
-@kernel(ordered=True)
+@kernel
 def score_nodes(
     scorer: Scorer, nodes: NDArray[np.uint32], count: int, distances: NDArray[np.float32]
 ) -> None:
     """Write the distances of the first ``count`` of ``nodes``."""
-    if scorer.storage == VECTORS:
-        query = float32_at(scorer.query, scorer.width)
-        for i in range(count):
-            vector = float32_at(_row(scorer, nodes[i]), scorer.width)
-            distances[i] = exact_distance(vector, query, scorer.factor, scorer.metric)
-    elif scorer.storage == SCALAR_CODES:
-        for i in range(count):
-            gaps = squared_gaps(_row(scorer, nodes[i]), scorer.query, scorer.width)
-            distances[i] = np.float32(gaps) * scorer.factor
-    elif scorer.storage == SCALAR_CODES_DOT:
-        for i in range(count):
-            total = product_of_codes(_row(scorer, nodes[i]), scorer.query, scorer.width)
-            distances[i] = np.float32(1) - (scorer.offset + scorer.factor * total)
-    elif scorer.storage == PRODUCT_CODES:
-        for i in range(count):
-            total = sum_of_entries(_row(scorer, nodes[i]), scorer.query, scorer.width)
-            distances[i] = total - scorer.offset
-    else:
-        for i in range(count):
-            total = sum_of_nibbles(_row(scorer, nodes[i]), scorer.query, scorer.width)
-            distances[i] = total - scorer.offset
+    for i in range(count):
+        distances[i] = score_row(scorer, scorer.rows + int(np.int64(nodes[i])) * scorer.row_bytes)
 
 
-@kernel
-def _row(scorer: Scorer, node: np.uint32) -> int:
-    return scorer.rows + int(np.int64(node)) * scorer.row_bytes
-
-
-@kernel
-def squared_gaps(row: int, query: int, width: int) -> np.int32:
-    """Return the squared l2 distance of byte codes and int16 codes.
-
-    Every step is cast: numba would widen the sums, which then cost three times as much.
-    """
-    codes = bytes_at(row, width)
-    asked = int16_at(query, width)
-    total = np.int32(0)
-    for j in range(width):
-        gap = np.int16(np.int16(codes[j]) - asked[j])
-        total = np.int32(total + np.int32(np.int32(gap) * np.int32(gap)))
-    return total
-
-
-@kernel
-def product_of_codes(row: int, query: int, width: int) -> np.float32:
-    """Return the inner product of byte codes and a float32 query."""
-    codes = bytes_at(row, width)
-    asked = float32_at(query, width)
-    total = np.float32(0)
-    for j in range(width):
-        total += np.float32(codes[j]) * asked[j]
-    return total
+@kernel(ordered=True)
+def score_row(scorer: Scorer, row: int) -> np.float32:
+    """Return the distance of the row at an address."""
+    width = scorer.width
+    if scorer.storage == SCALAR_CODES:
+        gaps = squared_code_gap(bytes_at(row, width), int16_at(scorer.query, width))
+        return np.float32(gaps) * scorer.factor
+    if scorer.storage == SCALAR_CODES_DOT:
+        total = weighted_codes(bytes_at(row, width), float32_at(scorer.query, width))
+        return np.float32(1) - (scorer.offset + scorer.factor * total)
+    if scorer.storage == PRODUCT_CODES:
+        return sum_of_entries(row, scorer.query, width) - scorer.offset
+    if scorer.storage == PRODUCT_NIBBLES:
+        return sum_of_nibbles(row, scorer.query, width) - scorer.offset
+    if scorer.storage == BYTES:
+        return hamming_distance(row, scorer.query, width)
+    query = float32_at(scorer.query, width)
+    return exact_distance(float32_at(row, width), query, scorer.factor, scorer.metric)
 
 
 @kernel(ordered=True)
 def sum_of_entries(row: int, table: int, width: int) -> np.float32:
     """Add one table entry per byte, in order, as pylance does."""
     codes = bytes_at(row, width)
-    entries = float32_at(table, width * _NUM_CODES)
+    entries = float32_at(table, width * NUM_CODES)
     total = np.float32(0)
     for j in range(width):
-        total += entries[j * _NUM_CODES + codes[j]]
+        total += entries[j * NUM_CODES + codes[j]]
     return total
 
 
@@ -178,10 +146,10 @@ def sum_of_entries(row: int, table: int, width: int) -> np.float32:
 def sum_of_nibbles(row: int, table: int, width: int) -> np.float32:
     """Add one table entry per 4-bit code, in order, as pylance does; ``width`` is even."""
     codes = bytes_at(row, width >> 1)
-    entries = float32_at(table, width * _NUM_NIBBLES)
+    entries = float32_at(table, width * NUM_NIBBLES)
     total = np.float32(0)
     for b in range(width >> 1):
-        place = 2 * b * _NUM_NIBBLES
+        place = 2 * b * NUM_NIBBLES
         total += entries[place + (codes[b] & np.uint8(15))]
-        total += entries[place + _NUM_NIBBLES + (codes[b] >> np.uint8(4))]
+        total += entries[place + NUM_NIBBLES + (codes[b] >> np.uint8(4))]
     return total

@@ -24,10 +24,13 @@ def old_dataset(tmp_path_factory: pytest.TempPathFactory) -> OldDataset:
     @functools.cache
     def unpack(release: str) -> Path:
         folder = tmp_path_factory.mktemp(f"pylance-{release}")
-        with tarfile.open(ARCHIVES / f"pylance-{release}.tar.xz") as archive:
-            # Python before 3.11.4 has no filters; the archives are our own, so it may do without.
-            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
-            archive.extractall(folder)  # noqa: S202 - the filter is set above
+        for path in ARCHIVES.glob(f"pylance-{release}*.tar.xz"):
+            with tarfile.open(path) as archive:
+                # Python before 3.11.4 has no filters; the archives are ours, so it may do without.
+                archive.extraction_filter = getattr(
+                    tarfile, "data_filter", lambda member, _: member
+                )
+                archive.extractall(folder)  # noqa: S202 - the filter is set above
         return folder / release
 
     def find(release: str, name: str) -> Path:

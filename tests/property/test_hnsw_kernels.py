@@ -14,7 +14,7 @@ from lance_core.index.vector.hnsw_graph import NO_GRAPH, GraphArrays, GraphHeade
 from lance_core.kernels import distance, hnsw_scoring as scoring
 from lance_core.kernels.hnsw import GraphStorage, search_graphs
 from lance_core.kernels.hnsw_heap import pop_entry, push_entry
-from lance_core.kernels.hnsw_scoring import Scorer, quantise, score_nodes
+from lance_core.kernels.hnsw_scoring import Scorer, score_nodes
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.topk import TopRows
 from tests import graph_twins
@@ -34,16 +34,7 @@ CODES = {"l2": distance.L2, "cosine": distance.COSINE, "dot": distance.DOT}
 
 
 def whole_vectors(metric: int = distance.L2) -> GraphStorage:
-    return GraphStorage(
-        rows=scoring.VECTORS,
-        metric=metric,
-        row_bytes=4 * DIMENSION,
-        width=DIMENSION,
-        start=0,
-        end=0,
-        centroids=np.ones((0, 1), np.float32),
-        codebook=np.ones((0, 1, 256), np.float32),
-    )
+    return GraphStorage(scoring.VECTORS, metric, row_bytes=4 * DIMENSION, width=DIMENSION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,20 +312,9 @@ def test_table_entries_are_added_in_order(bits: int, seed: int, half: int) -> No
     np.testing.assert_array_equal(found, total - np.float32(2))
 
 
-@given(
-    query=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=20),
-    start=st.floats(-5, 5),
-    extent=st.floats(0, 10),
-)
-def test_numbers_are_cut_down_to_byte_codes(
-    query: list[float], start: float, extent: float
-) -> None:
-    given_query = np.array(query, np.float32)
-    codes = np.empty(len(query), np.int16)
-    end = start + extent
-    quantise(given_query, (start, end), codes)
-    with np.errstate(all="ignore"):
-        scaled = (given_query.astype(np.float64) - start) * 255 / (end - start)
-    expected = np.nan_to_num(np.clip(np.trunc(scaled), 0, 255), nan=0)
-    if end > start:
-        np.testing.assert_array_equal(codes, expected)
+@given(seed=seeds, width=st.integers(1, 40))
+def test_bytes_are_compared_bit_by_bit(seed: int, width: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, 256, (9, width), np.uint8)
+    found = scores(scoring.BYTES, rows, rows[0].copy(), width=width)
+    expected = np.unpackbits(rows ^ rows[0], axis=1).sum(axis=1)
+    np.testing.assert_array_equal(found, expected)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.io.waiting import for_each
 from lance_core.kernels.memory import address_of
 from lance_core.row_address import ROW_ADDRESS_TOMBSTONE
 
@@ -93,8 +94,17 @@ def load_blocks(
     """
     in_file_order = sorted(partitions, key=segment.row_range)
     in_place = {} if mapped is None else _addresses(mapped, segment, partitions)
-    rows_of = _read(segment, space, in_file_order, in_place.keys(), reuse)
-    links_of = _read_links(segment, in_file_order)
+    rows_of: dict[int, _PartitionRows] = {}
+    links_of: dict[int, tuple[NDArray[np.generic], ...]] = dict.fromkeys(partitions, ())
+
+    def read_rows() -> None:
+        rows_of.update(_read(segment, space, in_file_order, in_place.keys(), reuse))
+
+    def read_links() -> None:
+        links_of.update(_read_links(segment, in_file_order))
+
+    reads = [read_rows] if segment.graph is None else [read_rows, read_links]
+    for_each(segment.folder.scheduler.store, lambda read: read(), reads)
     blocks = {
         p: _block(segment, rows, links_of[p], mapped, in_place.get(p))
         for p, rows in rows_of.items()
@@ -149,7 +159,7 @@ def _read_links(
     segment: VectorSegment, partitions: Sequence[int]
 ) -> dict[int, tuple[NDArray[np.generic], ...]]:
     if segment.graph is None:
-        return dict.fromkeys(partitions, ())
+        return {}
     lengths = segment.lengths[np.array(partitions, np.int64)].tolist()
     return dict(zip(partitions, segment.graph.read(partitions, lengths), strict=True))
 
@@ -199,7 +209,9 @@ def _block(
     mapping: tuple[object, ...] = ()
     addresses = []
     if rows.columns is not None:
-        arrays = (*segment.quantizer.lay_out(rows.columns, rows.is_kept), *links)
+        laid_out = segment.quantizer.lay_out(rows.columns, rows.is_kept)
+        graph = segment.graph
+        arrays = (*(laid_out if graph is None else graph.arrange(laid_out)), *links)
     elif mapped is not None and address is not None:
         mapping, addresses = (mapped.mapping,), [address]
     addresses += [address_of(each) for each in arrays]

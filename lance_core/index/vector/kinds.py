@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.flat import open_flat
+from lance_core.index.vector.hnsw import open_hnsw
 from lance_core.index.vector.metric import Metric
 from lance_core.index.vector.pq import open_pq
+from lance_core.index.vector.rabit import open_rabit
 from lance_core.index.vector.sq import open_sq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lance_core.index.vector.quantizer import Quantizer, StorageSource
+    from lance_core.index.vector.quantizer import (
+        Graph,
+        GraphSource,
+        Quantizer,
+        StorageSource,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +29,17 @@ class VectorIndexKind:
     """How the files of one type of index are opened."""
 
     open_quantizer: Callable[[StorageSource], Quantizer]
+    open_graph: Callable[[GraphSource], Graph] | None = None
 
 
 _KINDS = {
     "IVF_FLAT": VectorIndexKind(open_flat),
     "IVF_PQ": VectorIndexKind(open_pq),
+    "IVF_RQ": VectorIndexKind(open_rabit),
     "IVF_SQ": VectorIndexKind(open_sq),
+    "IVF_HNSW_FLAT": VectorIndexKind(open_flat, open_hnsw),
+    "IVF_HNSW_PQ": VectorIndexKind(open_pq, open_hnsw),
+    "IVF_HNSW_SQ": VectorIndexKind(open_sq, open_hnsw),
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -150,6 +150,12 @@ class Graph(Searcher, Protocol):
     def nbytes(self) -> int:
         """Memory held for all partitions together."""
 
+    def watch_growth(self, told: Callable[[], object]) -> None:
+        """Call ``told`` from now on after each read that may have made `nbytes` larger."""
+
+    def arrange(self, arrays: tuple[NDArray[np.generic], ...]) -> tuple[NDArray[np.generic], ...]:
+        """Return what the quantiser laid out for a partition as the graph's kernels take it."""
+
     def read(
         self, partitions: Sequence[int], num_rows: Sequence[int]
     ) -> list[tuple[NDArray[np.generic], ...]]:
@@ -192,3 +198,25 @@ class StorageSource:
     def dimension(self) -> int:
         """Dimension of the vectors."""
         return int(self.centroids.shape[1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphSource:
+    """What the graphs of a segment are opened from.
+
+    Parameters
+    ----------
+    reader
+        ``index.idx``.
+    quantizer
+        The form of the rows.
+    metric
+        Metric of the segment.
+    centroids
+        Shape ``(P, d)``, C-contiguous and writable.
+    """
+
+    reader: LanceFileReader
+    quantizer: Quantizer
+    metric: Metric
+    centroids: NDArray[np.float32]

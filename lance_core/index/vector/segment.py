@@ -20,12 +20,12 @@ from lance_core.index.vector.header import (
 from lance_core.index.vector.kinds import vector_index_kind
 from lance_core.index.vector.legacy import legacy_metric
 from lance_core.index.vector.metric import Metric
-from lance_core.index.vector.quantizer import StorageSource
+from lance_core.index.vector.quantizer import GraphSource, StorageSource
 from lance_core.index.vector.storage import find_columns
 from lance_core.kernels.rank import rank_centroids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -139,6 +139,12 @@ class VectorSegment:
             + self.storage.reader.nbytes
         )
 
+    def watch_growth(self, told: Callable[[], object]) -> None:
+        """Call ``told`` from now on after each read that may have made `nbytes` larger."""
+        self.storage.reader.watch_growth(told)
+        if self.graph is not None:
+            self.graph.watch_growth(told)
+
     @property
     def searcher(self) -> Searcher:
         """What finds rows in partitions that are in memory."""
@@ -214,6 +220,9 @@ def _assemble(
     quantizer = kind.open_quantizer(
         StorageSource(storage, parameters, declaration.metric, centroids)
     )
+    graph = None
+    if kind.open_graph is not None:
+        graph = kind.open_graph(GraphSource(model, quantizer, declaration.metric, centroids))
     return VectorSegment(
         uuid,
         folder,
@@ -224,4 +233,5 @@ def _assemble(
         lengths,
         find_columns(storage, quantizer.columns),
         quantizer,
+        graph,
     )
