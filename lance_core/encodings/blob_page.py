@@ -11,6 +11,7 @@ from lance_core.encodings.levels import PageData
 from lance_core.encodings.mini_block import MiniBlock
 from lance_core.encodings.mini_block_run import MiniBlockRun
 from lance_core.encodings.page import Loaded
+from lance_core.encodings.passing import PassedPages
 from lance_core.encodings.values import FixedWidth, Packed
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ class BlobPage:
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
         """Read descriptors and turn the marks of nulls into levels."""
         if isinstance(self.inner, MiniBlock):
-            run = page.loaded.state
+            run = cast("MiniBlockRun | None", page.loaded.state)
             if run is None:
                 alone = replace(page, first_row=0, layout=self.inner, loaded=Loaded())
-                run = MiniBlockRun([alone], place, may_join_dictionaries=True)
+                run = MiniBlockRun(
+                    [alone], place, PassedPages(row_bytes=0), may_join_dictionaries=True
+                )
                 page.loaded.state = run
-            parts = yield from cast("MiniBlockRun", run).read(pieces)
+            parts = yield from run.read(pieces, pieces)
         else:
             parts = yield from self.inner.read(page, pieces, place)
         return [self._with_levels(part, place) for part in parts]
@@ -55,10 +58,6 @@ class BlobPage:
     def direct(self, page: Page) -> DirectPage | None:
         """Descriptors are no plain values."""
         return None
-
-    def state_bytes(self, page: Page) -> int:
-        """As the page of descriptors."""
-        return self.inner.state_bytes(page)
 
     def _with_levels(self, data: PageData, place: Place) -> PageData:
         values = data.values

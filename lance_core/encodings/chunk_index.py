@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from lance_core.encodings.rows import expand_ranges
+from lance_core.encodings.rows import expand_ranges, runs_of
 from lance_core.encodings.steps import ReadSteps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lance_core.encodings.passing import PassedPages
+    from lance_core.encodings.values import Values
+
+Number = TypeVar("Number", np.int64, np.uint8)
 NOT_LOADED = 255
 """Kind of the one chunk that stands for a page whose chunk table has not been read."""
+
+CHUNK_BYTES = 33
+"""Memory of a chunk in all tables."""
 
 DescribePages = Callable[["NDArray[np.int64]"], ReadSteps["PageChunks"]]
 """Finds the chunks of pages, by their ascending numbers in the column."""
@@ -27,6 +34,7 @@ class PageChunks:
     """The chunks of some pages: shape ``(c,)``; those of one page in row order.
 
     ``first_rows`` count from the start of the column, ``offsets`` from the start of the file.
+    ``dictionaries`` has the items of the pages that have a dictionary, by their numbers.
     """
 
     first_rows: NDArray[np.int64]
@@ -34,11 +42,27 @@ class PageChunks:
     sizes: NDArray[np.int64]
     kinds: NDArray[np.uint8]
     pages: NDArray[np.int64]
+    dictionaries: Mapping[int, Values] = field(default_factory=dict)
+
+    @classmethod
+    def not_loaded(cls, first_rows: NDArray[np.int64], pages: NDArray[np.int64]) -> PageChunks:
+        """Return what stands for pages of which nothing but the first rows is known."""
+        nothing = np.zeros(len(pages), np.int64)
+        return cls(first_rows, nothing, nothing, np.full(len(pages), NOT_LOADED, np.uint8), pages)
+
+    def bytes_of_pages(self, numbers: NDArray[np.int64]) -> dict[int, int]:
+        """Return the memory that loading took, of each page that it took some of."""
+        bounds = np.searchsorted(self.pages, np.append(numbers, numbers[-1] + 1))
+        sizes = (np.diff(bounds) - 1) * CHUNK_BYTES  # a page that is not loaded has a chunk too
+        by_page = dict(zip(numbers.tolist(), sizes.tolist(), strict=True))
+        for number, items in self.dictionaries.items():
+            by_page[number] += items.nbytes
+        return {number: size for number, size in by_page.items() if size > 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkTables:
-    """The chunks of all pages in row order, and the page of each.
+    """The chunks of all pages in row order, the page of each, and the pages' dictionaries.
 
     ``first_rows`` has shape ``(c + 1,)``, the others ``(c,)``.
     """
@@ -48,50 +72,65 @@ class ChunkTables:
     sizes: NDArray[np.int64]
     kinds: NDArray[np.uint8]
     pages: NDArray[np.int64]
+    dictionaries: Mapping[int, Values]
     is_complete: bool
 
     @classmethod
     def not_loaded(cls, first_rows: NDArray[np.int64]) -> ChunkTables:
         """Return what stands for pages of which nothing but the first rows is known."""
-        num_pages = len(first_rows) - 1
-        nothing = np.zeros(num_pages, np.int64)
-        kinds = np.full(num_pages, NOT_LOADED, np.uint8)
+        return cls._of(
+            PageChunks.not_loaded(first_rows[:-1], np.arange(len(first_rows) - 1)), first_rows[-1:]
+        )
+
+    @classmethod
+    def _of(cls, chunks: PageChunks, num_rows: NDArray[np.int64]) -> ChunkTables:
+        """Return the tables of all pages; ``num_rows`` has shape ``(1,)``."""
         return cls(
-            first_rows, nothing, nothing, kinds, np.arange(num_pages), is_complete=num_pages == 0
+            np.concatenate((chunks.first_rows, num_rows)),
+            chunks.offsets,
+            chunks.sizes,
+            chunks.kinds,
+            chunks.pages,
+            chunks.dictionaries,
+            is_complete=not bool((chunks.kinds == NOT_LOADED).any()),
         )
 
     def with_pages(self, numbers: NDArray[np.int64], found: PageChunks) -> ChunkTables:
-        """Return the tables with all chunks of the pages ``numbers`` replaced by those found."""
+        """Return the tables with all chunks of the pages ``numbers`` replaced by those found.
+
+        Both are in the order of pages.
+        """
         if len(self.pages) == len(numbers) == 1:  # most columns have one page
-            last = self.first_rows[-1:]
-            return ChunkTables(
-                np.concatenate((found.first_rows, last)),
-                found.offsets,
-                found.sizes,
-                found.kinds,
-                found.pages,
-                is_complete=True,
-            )
-        is_kept = ~np.isin(self.pages, numbers)
-        pages = np.concatenate([self.pages[is_kept], found.pages])
-        # by page, not by row: a page may end with a chunk of no rows
-        order = np.argsort(pages, kind="stable")
-        first_rows = np.concatenate([self.first_rows[:-1][is_kept], found.first_rows])
-        kinds = np.concatenate([self.kinds[is_kept], found.kinds])
-        return ChunkTables(
-            np.append(first_rows[order], self.first_rows[-1]),
-            np.concatenate([self.offsets[is_kept], found.offsets])[order],
-            np.concatenate([self.sizes[is_kept], found.sizes])[order],
-            kinds[order],
-            pages[order],
-            is_complete=not bool((kinds == NOT_LOADED).any()),
+            return self._of(found, self.first_rows[-1:])
+        runs = np.array(runs_of(numbers), np.int64)
+        own_bounds = np.searchsorted(self.pages, runs).tolist()
+        new_bounds = np.searchsorted(found.pages, runs).tolist()
+
+        def spliced(own: NDArray[Number], new: NDArray[Number]) -> NDArray[Number]:
+            parts: list[NDArray[Number]] = []
+            kept_from = 0
+            for (begin, end), (first, stop) in zip(own_bounds, new_bounds, strict=True):
+                parts += [own[kept_from:begin], new[first:stop]]
+                kept_from = end
+            return np.concatenate([*parts, own[kept_from:]])
+
+        replaced = set(numbers.tolist())
+        kept = {page: own for page, own in self.dictionaries.items() if page not in replaced}
+        together = PageChunks(
+            spliced(self.first_rows[:-1], found.first_rows),
+            spliced(self.offsets, found.offsets),
+            spliced(self.sizes, found.sizes),
+            spliced(self.kinds, found.kinds),
+            spliced(self.pages, found.pages),
+            {**kept, **found.dictionaries},
         )
+        return self._of(together, self.first_rows[-1:])
 
     @property
     def nbytes(self) -> int:
-        """Memory of the table."""
-        arrays = (self.first_rows, self.offsets, self.sizes, self.kinds, self.pages)
-        return sum(array.nbytes for array in arrays)
+        """Memory of the tables and dictionaries."""
+        items = sum(items.nbytes for items in self.dictionaries.values())
+        return CHUNK_BYTES * len(self.pages) + items
 
     def chunks_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the chunk of each row; the rows are inside the column."""
@@ -119,10 +158,16 @@ class ChunkIndex:
         Shape ``(pages + 1,)``: the first row of each page, and the number of rows.
     describe
         Finds the chunks of pages that are not loaded.
+    passed
+        Decides which pages of the column are forgotten.
     """
 
-    def __init__(self, first_rows: NDArray[np.int64], describe: DescribePages) -> None:
+    def __init__(
+        self, first_rows: NDArray[np.int64], describe: DescribePages, passed: PassedPages
+    ) -> None:
+        self._first_rows = first_rows
         self._describe = describe
+        self._passed = passed
         self._lock = threading.Lock()
         self.tables = ChunkTables.not_loaded(first_rows)
 
@@ -131,10 +176,14 @@ class ChunkIndex:
         """Memory of the tables."""
         return self.tables.nbytes
 
-    def loaded(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> ReadSteps[ChunkTables]:
+    def loaded(
+        self, starts: NDArray[np.int64], stops: NDArray[np.int64], wanted: Sequence[tuple[int, int]]
+    ) -> ReadSteps[ChunkTables]:
         """Return tables that hold the chunks of all rows of ranges ``[start, stop)``, none empty.
 
-        Threads that miss the same page both find it, and either result serves both.
+        ``wanted`` is all that is read of the column at once, these and others; see `PassedPages`.
+        Threads that miss the same page both find it, and either result serves both. Others may
+        make the index forget pages; the tables that were returned keep them.
         """
         tables = self.tables
         missing = tables.missing(starts, stops)
@@ -142,6 +191,16 @@ class ChunkIndex:
             return tables
         found = yield from self._describe(missing)
         with self._lock:
-            # others may have added pages since `tables` was looked at: theirs are kept
-            self.tables = self.tables.with_pages(missing, found)
-            return self.tables
+            # others may have changed the pages since `tables` was looked at: theirs are kept
+            current = self.tables = self.tables.with_pages(missing, found)
+        self._passed.note(self, found.bytes_of_pages(missing), wanted)
+        if len(current.missing(starts, stops)) == 0:
+            return current
+        return tables.with_pages(missing, found)
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Drop the chunks of pages."""
+        pages = np.sort(np.array(numbers, np.int64))
+        nothing = PageChunks.not_loaded(self._first_rows[pages], pages)
+        with self._lock:
+            self.tables = self.tables.with_pages(pages, nothing)

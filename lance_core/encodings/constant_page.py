@@ -36,6 +36,12 @@ class _ConstantState:
     repetition: Levels | None
     definition: Levels | None
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the three."""
+        parts = (self.value, self.repetition, self.definition)
+        return sum(part.nbytes for part in parts if part is not None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantPage:
@@ -71,18 +77,13 @@ class ConstantPage:
             return None
         return ConstantRow(self.inline_value)
 
-    def state_bytes(self, page: Page) -> int:
-        """Levels as they are; compressed ones expand."""
-        return 2 * (self.num_repetition + self.num_definition) + sum(
-            size for _, size in page.buffers
-        )
-
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
         """Repeat the value for the rows; cut the levels."""
-        if page.loaded.state is None:
+        state = cast("_ConstantState | None", page.loaded.state)
+        if state is None:
             buffers = yield [page.whole(buffer) for buffer in range(len(page.buffers))]
-            page.loaded.state = self._load(page, [bytes(buffer) for buffer in buffers], place)
-        state = cast("_ConstantState", page.loaded.state)
+            state = self._load(page, [bytes(buffer) for buffer in buffers], place)
+            page.loaded.state = state
         if state.repetition is None:
             return [self._rows(state, start, stop, stop - start, place) for start, stop in pieces]
         starts = np.append(row_starts(state.repetition, self.layers), len(state.repetition))

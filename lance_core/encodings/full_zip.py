@@ -70,10 +70,6 @@ class FullZip:
             return None
         return RawRows(page.buffers[_ENTRIES][0], self.value_bytes)
 
-    def state_bytes(self, page: Page) -> int:
-        """Only small repetition indices are kept."""
-        return 2 * _WHOLE_INDEX_BYTES if self.has_index else 0
-
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
         """Read the bytes of exactly the rows asked for."""
         if self.has_index:
@@ -109,10 +105,11 @@ class FullZip:
         return spans
 
     def _whole_index(self, page: Page) -> ReadSteps[NDArray[np.int64]]:
-        if page.loaded.state is None:
+        index = cast("NDArray[np.int64] | None", page.loaded.state)
+        if index is None:
             (view,) = yield [page.whole(_INDEX)]
-            page.loaded.state = _integers(view, self._index_width(page))
-        return cast("NDArray[np.int64]", page.loaded.state)
+            index = page.loaded.state = _integers(view, self._index_width(page))
+        return index
 
     def _index_entries(self, page: Page, pieces: Pieces) -> ReadSteps[Pieces]:
         width = self._index_width(page)

@@ -47,6 +47,12 @@ class MiniBlockState:
     dictionary: Values | None
     index: RepetitionIndex | None
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the three."""
+        parts = (self.table, self.dictionary, self.index)
+        return sum(part.nbytes for part in parts if part is not None)
+
     def index_of_lists(self, place: Place) -> RepetitionIndex:
         """Return the index that a page with lists has."""
         if self.index is None:
@@ -126,19 +132,21 @@ class MiniBlock:
         bits = self.values.raw_bits
         return None if bits is None else DirectChunks(bits // 8, is_packed=False)
 
-    def state_bytes(self, page: Page) -> int:
-        """Estimate from the sizes of the metadata buffers."""
-        return 4 * sum(size for index, (_, size) in enumerate(page.buffers) if index != _CHUNKS)
-
     def chunk_words(self, page: Page, words: memoryview) -> ChunkWords:
         """Return the chunk metadata of a page with what it must add up to."""
         word_bytes = 4 if self.has_large_chunk else 2
         return ChunkWords(words, word_bytes, self.num_items, page.buffers[_CHUNKS][1])
 
     def load(self, page: Page, place: Place) -> ReadSteps[MiniBlockState]:
-        """Return the page's state; read what is missing."""
-        if page.loaded.state is not None:
-            return cast("MiniBlockState", page.loaded.state)
+        """Return the page's state, which the page keeps; read it if it is missing."""
+        state = cast("MiniBlockState | None", page.loaded.state)
+        if state is None:
+            state = yield from self.read_state(page, place)
+            page.loaded.state = state
+        return state
+
+    def read_state(self, page: Page, place: Place) -> ReadSteps[MiniBlockState]:
+        """Read the page's state."""
         buffers = yield [page.whole(b) for b in range(len(page.buffers)) if b != _CHUNKS]
         table = parse_chunk_table(self.chunk_words(page, buffers[_METADATA]), place)
         dictionary = None
@@ -150,9 +158,7 @@ class MiniBlock:
         index = None
         if self.repetition is not None:
             index = RepetitionIndex.parse(buffers[-1], table.num_chunks, page.num_rows, place)
-        state = MiniBlockState(table, dictionary, index)
-        page.loaded.state = state
-        return state
+        return MiniBlockState(table, dictionary, index)
 
     def read(self, page: Page, pieces: Pieces, place: Place) -> ReadSteps[list[PageData]]:
         """Read rows of a page with lists that is in no run."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
     from lance_core.encodings.page import Page, Pieces
+    from lance_core.encodings.passing import PassedPages
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
 
@@ -65,10 +66,13 @@ class MiniBlockListRun:
         In row order, each beginning where the one before ends.
     place
         The column, for errors.
+    passed
+        Decides which pages of the column are forgotten.
     """
 
-    def __init__(self, pages: Sequence[Page], place: Place) -> None:
+    def __init__(self, pages: Sequence[Page], place: Place, passed: PassedPages) -> None:
         self._pages = pages
+        self._passed = passed
         self._place = place
         self._layout = cast("MiniBlock", pages[0].layout)
         self.first_row = pages[0].first_row
@@ -79,16 +83,20 @@ class MiniBlockListRun:
     @property
     def nbytes(self) -> int:
         """Memory of the page states, and of the pages that were last joined."""
-        joined = 0 if self._joined is None else self._joined[1].nbytes
-        return joined + sum(page.layout.state_bytes(page) for page in self._pages)
+        known = self._joined  # others may drop it
+        joined = 0 if known is None else known[1].nbytes
+        return joined + sum(page.loaded.nbytes for page in self._pages)
 
-    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
-        """Read ascending, disjoint row ranges, counted from the first row of the run."""
+    def read(self, pieces: Pieces, wanted: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row of the run.
+
+        ``wanted`` is all that is read of the column at once.
+        """
         starts, stops = np.array(pieces, np.int64).reshape(-1, 2).T
         first_pages = np.searchsorted(self._first_rows, starts, side="right") - 1
         last_pages = np.searchsorted(self._first_rows, stops - 1, side="right") - 1
         numbers = np.unique(expand_ranges(first_pages, last_pages + 1))
-        joined = yield from self._loaded(numbers)
+        joined = yield from self._loaded(numbers, wanted)
         shifts = joined.shifts[np.searchsorted(numbers, first_pages)]
         starts, stops = starts + shifts, stops + shifts
         chunks = np.unique(expand_ranges(*joined.index.chunks_of(starts, stops)))
@@ -116,14 +124,26 @@ class MiniBlockListRun:
         values = joined.dictionaries.apply(values_only, runs, self._place).values
         return replace(data, values=values)
 
-    def _loaded(self, numbers: NDArray[np.int64]) -> ReadSteps[_JoinedPages]:
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Drop the states of pages."""
+        self._joined = None
+        for number in numbers:
+            self._pages[number].loaded.state = None
+
+    def _loaded(self, numbers: NDArray[np.int64], wanted: Pieces) -> ReadSteps[_JoinedPages]:
         """Return the tables of pages, given by their ascending numbers; reads what is missing."""
         key = numbers.tobytes()
         known = self._joined  # scans and takes of all rows want the same pages again
         if known is not None and known[0] == key:
             return known[1]
         pages = [self._pages[number] for number in numbers.tolist()]
+        missing = [
+            number for number in numbers.tolist() if self._pages[number].loaded.state is None
+        ]
         states = yield from together([self._load(page) for page in pages])
+        if len(missing) > 0:
+            sizes = {number: self._pages[number].loaded.nbytes for number in missing}
+            self._passed.note(self, sizes, wanted)
         joined = _join(pages, states, self._first_rows[numbers], self._place)
         self._joined = (key, joined)
         return joined

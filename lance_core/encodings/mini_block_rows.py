@@ -49,6 +49,11 @@ class RepetitionIndex:
             raise place.corrupt("the repetition index does not add up to the page's rows")
         return cls(first_rows, trailers)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the two tables."""
+        return self.first_rows.nbytes + self.trailers.nbytes
+
     def chunks_of(
         self, starts: NDArray[np.int64], stops: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from lance_core.encodings.fsst import Fsst, expanded_by
 from lance_core.encodings.levels import slice_rows, take_rows
 from lance_core.encodings.page_dictionaries import JoinedDictionaries, apply_one_by_one
 from lance_core.encodings.page_runs import PageRuns
+from lance_core.encodings.passing import LONG_PIECES
 from lance_core.encodings.rows import expand_ranges
 from lance_core.encodings.steps import together
 
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.mini_block import MiniBlock, MiniBlockState
     from lance_core.encodings.page import Page, Pieces
+    from lance_core.encodings.passing import PassedPages
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
     from lance_core.encodings.values import Values
 
 _CHUNKS, _DICTIONARY = 1, 2
 _LOADED = 0
-_LONG_PIECES = 64
-"""Rows per piece from which it is cheaper to think in chunks than in rows."""
 _SMALL_DICTIONARIES_BYTES = 1 << 20
 """Dictionaries that are together not larger are joined, so that one gather serves all pages."""
 
@@ -50,32 +50,45 @@ class MiniBlockRun:
         In row order, each beginning where the one before ends.
     place
         The column, for errors.
+    passed
+        Decides which pages of the column are forgotten.
     may_join_dictionaries
         Whether an item may occur twice among the items that the rows refer to.
     """
 
-    def __init__(self, pages: Sequence[Page], place: Place, *, may_join_dictionaries: bool) -> None:
+    def __init__(
+        self,
+        pages: Sequence[Page],
+        place: Place,
+        passed: PassedPages,
+        *,
+        may_join_dictionaries: bool,
+    ) -> None:
         self._pages = pages
         self._place = place
         self._layout = cast("MiniBlock", pages[0].layout)
         self.first_row = pages[0].first_row
         self.num_rows = sum(page.num_rows for page in pages)
         first_rows = [page.first_row - self.first_row for page in pages]
-        self._index = ChunkIndex(np.array([*first_rows, self.num_rows], np.int64), self._describe)
+        bounds = np.array([*first_rows, self.num_rows], np.int64)
+        self._index = ChunkIndex(bounds, self._describe, passed)
         self._joins_dictionaries = may_join_dictionaries and self._have_small_dictionaries()
         self._joined: tuple[ChunkTables, JoinedDictionaries] | None = None
 
     @property
     def nbytes(self) -> int:
-        """Memory of the chunk tables and page states."""
-        return self._index.nbytes + sum(page.layout.state_bytes(page) for page in self._pages)
+        """Memory of the chunk tables and dictionaries."""
+        return self._index.nbytes
 
-    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
-        """Read ascending, disjoint row ranges, counted from the first row of the run."""
+    def read(self, pieces: Pieces, wanted: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row of the run.
+
+        ``wanted`` is all that is read of the column at once.
+        """
         starts = np.array([start for start, _ in pieces], np.int64)
         stops = np.array([stop for _, stop in pieces], np.int64)
-        tables = yield from self._index.loaded(starts, stops)
-        if int((stops - starts).sum()) > _LONG_PIECES * len(pieces):
+        tables = yield from self._index.loaded(starts, stops, wanted)
+        if int((stops - starts).sum()) > LONG_PIECES * len(pieces):
             return (yield from self._read_ranges(tables, starts, stops))
         return (yield from self._read_rows(tables, expand_ranges(starts, stops)))
 
@@ -126,6 +139,11 @@ class MiniBlockRun:
         pages = [self._pages[number] for number in numbers.tolist()]
         states = yield from together([self._load(page) for page in pages])
         tables = [state.table for state in states]
+        dictionaries = {
+            number: state.dictionary
+            for number, state in zip(numbers.tolist(), states, strict=True)
+            if state.dictionary is not None
+        }
         counts = [table.num_chunks for table in tables]
         first_rows = np.array([page.first_row for page in pages], np.int64) - self.first_row
         first_bytes = np.array([page.buffers[_CHUNKS][0] for page in pages], np.int64)
@@ -135,10 +153,11 @@ class MiniBlockRun:
             _joined([np.diff(t.first_bytes) for t in tables]),
             np.full(sum(counts), _LOADED, np.uint8),
             np.repeat(numbers, counts),
+            dictionaries,
         )
 
     def _load(self, page: Page) -> ReadSteps[MiniBlockState]:
-        return cast("MiniBlock", page.layout).load(page, self._place)
+        return cast("MiniBlock", page.layout).read_state(page, self._place)
 
     def _by_page(self, data: PageData, tables: ChunkTables, runs: PageRuns) -> list[PageData]:
         """Apply the symbol tables or dictionaries of the rows' pages."""
@@ -149,10 +168,10 @@ class MiniBlockRun:
         if self._layout.dictionary is None:
             return [data]
         if not self._joins_dictionaries:
-            return apply_one_by_one(data, runs, self._dictionaries(), self._place)
+            return apply_one_by_one(data, runs, self._dictionaries(tables), self._place)
         joined = self._joined
         if joined is None or joined[0] is not tables:
-            joined = (tables, JoinedDictionaries(self._dictionaries(), self._place))
+            joined = (tables, JoinedDictionaries(self._dictionaries(tables), self._place))
             self._joined = joined
         return [joined[1].apply(data, runs, self._place)]
 
@@ -160,10 +179,9 @@ class MiniBlockRun:
         layout = cast("MiniBlock", self._pages[number].layout)
         return cast("Fsst", layout.values).table
 
-    def _dictionaries(self) -> list[Values | None]:
+    def _dictionaries(self, tables: ChunkTables) -> list[Values | None]:
         """Return the items of each page, None for pages that are not loaded."""
-        states = [cast("MiniBlockState | None", page.loaded.state) for page in self._pages]
-        return [None if state is None else state.dictionary for state in states]
+        return [tables.dictionaries.get(number) for number in range(len(self._pages))]
 
 
 def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
 
-State = TypeVar("State")
 Pieces = list[tuple[int, int]]
 """Row ranges ``[start, stop)`` of a page, counted from its first row: ascending, disjoint."""
 
 
-class Loaded(Generic[State]):
-    """What a page needs before any row of it can be found, loaded once and then kept.
+class PageState(Protocol):
+    """What a page needs before any row of it can be found."""
 
-    Two threads that load at the same time both succeed; one of the equal states stays.
+    @property
+    def nbytes(self) -> int:
+        """Memory of the state."""
+
+
+class Loaded:
+    """The state of a page, loaded when a row is first wanted and then kept until it is dropped.
+
+    Two threads that load at the same time both succeed; one of the equal states stays. Who reads
+    with a state holds it: it may be dropped meanwhile.
     """
 
     __slots__ = ("state",)
 
     def __init__(self) -> None:
-        self.state: State | None = None
+        self.state: PageState | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the state."""
+        state = self.state  # others may drop it
+        return 0 if state is None else state.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +52,7 @@ class Page:
     num_rows: int
     buffers: tuple[tuple[int, int], ...]
     layout: PageLayout
-    loaded: Loaded[object]
+    loaded: Loaded
     first_item: int = 0
     """Elements of the child column that belong to pages before this one; 2.0 lists only."""
 
@@ -64,9 +78,6 @@ class PageLayout(Protocol):
 
     def direct(self, page: Page) -> DirectPage | None:
         """Say how rows can be found by arithmetic alone, or None where that is impossible."""
-
-    def state_bytes(self, page: Page) -> int:
-        """Bytes kept in memory for the page."""
 
 
 @dataclass(frozen=True, slots=True)

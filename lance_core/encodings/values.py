@@ -31,6 +31,10 @@ def _part(validity: Validity, start: int, stop: int) -> Validity:
     return None if validity is None else validity[start:stop]
 
 
+def _bytes_of(validity: Validity) -> int:
+    return 0 if validity is None else validity.nbytes
+
+
 def _pick(validity: Validity, rows: NDArray[np.int64]) -> Validity:
     return None if validity is None else validity[rows]
 
@@ -51,6 +55,11 @@ class FixedWidth:
     def value_bytes(self) -> int:
         """Bytes that one value takes in ``data``."""
         return 1 if self.bits == BOOL_BITS else self.bits // 8
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return self.data.nbytes + _bytes_of(self.validity)
 
     def integers(self) -> NDArray[np.unsignedinteger]:
         """Return the values as unsigned integers of 8, 16, 32 or 64 bits."""
@@ -83,6 +92,11 @@ class Variable:
         """Number of byte strings."""
         return len(self.offsets) - 1
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return self.offsets.nbytes + self.data.nbytes + _bytes_of(self.validity)
+
     def slice(self, start: int, stop: int) -> Variable:
         """Return the values ``[start, stop)``, without a copy of their bytes."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
@@ -108,6 +122,11 @@ class FixedSizeLists:
     dimension: int
     num_values: int
     validity: Validity = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return self.items.nbytes + _bytes_of(self.validity)
 
     def slice(self, start: int, stop: int) -> FixedSizeLists:
         """Return the lists ``[start, stop)``, without a copy."""
@@ -139,6 +158,11 @@ class Indexed:
         """Number of positions."""
         return len(self.indices)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return self.indices.nbytes + self.items.nbytes + _bytes_of(self.validity)
+
     def slice(self, start: int, stop: int) -> Indexed:
         """Return the positions ``[start, stop)``, without a copy."""
         return Indexed(self.indices[start:stop], self.items, _part(self.validity, start, stop))
@@ -159,6 +183,11 @@ class AllNull:
         """All False."""
         return np.zeros(self.num_values, np.bool_)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return 0
+
     def slice(self, start: int, stop: int) -> AllNull:
         """Return as many nulls as the range has."""
         return AllNull(stop - start)
@@ -175,6 +204,11 @@ class Packed:
     children: tuple[Values, ...]
     num_values: int
     validity: Validity = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return sum(child.nbytes for child in self.children) + _bytes_of(self.validity)
 
     def slice(self, start: int, stop: int) -> Packed:
         """Return the rows ``[start, stop)``, without a copy."""

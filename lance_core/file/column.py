@@ -12,13 +12,14 @@ from lance_core.encodings.mini_block import MiniBlock
 from lance_core.encodings.mini_block_list_run import MiniBlockListRun
 from lance_core.encodings.mini_block_run import MiniBlockRun
 from lance_core.encodings.page import RawRows
+from lance_core.encodings.passing import PassedPages
 from lance_core.encodings.rows import expand_ranges
 from lance_core.encodings.steps import together
 from lance_core.file.direct_column import DirectColumn
 from lance_core.file.fixed_width import FixedWidthPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lance_core.encodings.levels import PageData
     from lance_core.encodings.page import Page, Pieces
@@ -45,8 +46,11 @@ class Segment(Protocol):
     def nbytes(self) -> int:
         """Memory of its state."""
 
-    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
-        """Read ascending, disjoint row ranges, counted from the first row."""
+    def read(self, pieces: Pieces, wanted: Pieces) -> ReadSteps[list[PageData]]:
+        """Read ascending, disjoint row ranges, counted from the first row.
+
+        ``wanted`` is all that is read of the column at once.
+        """
 
 
 class Column:
@@ -66,7 +70,8 @@ class Column:
         self.place = place
         self.num_rows = pages.num_rows
         self.pages = pages
-        self._direct = DirectColumn.of(pages, place) if len(pages) > 0 else None
+        self._passed = PassedPages(int(pages.num_bytes.sum()) / max(pages.num_rows, 1))
+        self._direct = DirectColumn.of(pages, place, self._passed) if len(pages) > 0 else None
         self._is_dictionary = is_dictionary
         self._by_pages: _Segments | None = None
 
@@ -78,18 +83,22 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """Memory of pages and their state, as an upper estimate."""
+        """Memory of pages and their states, as an upper estimate."""
+        return _PAGE_OBJECTS_BYTES * self.pages.num_described + self.state_bytes
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory of the states of pages; what scans load of it does not grow with the column."""
         parts = (self._direct, self._by_pages)
-        own = _PAGE_OBJECTS_BYTES * self.pages.num_described
-        return own + sum(part.nbytes for part in parts if part is not None)
+        return sum(part.nbytes for part in parts if part is not None)
 
     def read(self, ranges: Pieces) -> ReadSteps[list[PageData]]:
         """Read ascending, disjoint row ranges; the parts come out in row order."""
         if len(ranges) > 0 and ranges[-1][1] > self.num_rows:
             raise self.place.corrupt(f"the column has only {self.num_rows} rows")
         if self._by_pages is None:
-            self._by_pages = _Segments(self.pages, self.place, self._is_dictionary)
-        reads = [segment.read(pieces) for segment, pieces in self._by_pages.cut(ranges)]
+            self._by_pages = _Segments(self.pages, self.place, self._passed, self._is_dictionary)
+        reads = [segment.read(pieces, ranges) for segment, pieces in self._by_pages.cut(ranges)]
         parts = yield from together(reads)
         return [part for parts_of_segment in parts for part in parts_of_segment]
 
@@ -109,18 +118,27 @@ class Column:
 class _OnePage:
     """A page that is read by itself."""
 
-    def __init__(self, page: Page, place: Place) -> None:
+    def __init__(self, page: Page, place: Place, passed: PassedPages) -> None:
         self._page = page
         self._place = place
+        self._passed = passed
         self.first_row = page.first_row
         self.num_rows = page.num_rows
 
     @property
     def nbytes(self) -> int:
-        return self._page.layout.state_bytes(self._page)
+        return self._page.loaded.nbytes
 
-    def read(self, pieces: Pieces) -> ReadSteps[list[PageData]]:
-        return self._page.layout.read(self._page, pieces, self._place)
+    def forget(self, numbers: Sequence[int]) -> None:
+        self._page.loaded.state = None
+
+    def read(self, pieces: Pieces, wanted: Pieces) -> ReadSteps[list[PageData]]:
+        loaded = self._page.loaded
+        was_loaded = loaded.state is not None
+        parts = yield from self._page.layout.read(self._page, pieces, self._place)
+        if not was_loaded and loaded.nbytes > 0:
+            self._passed.note(self, {0: loaded.nbytes}, wanted)
+        return parts
 
 
 def _family(page: Page, *, is_dictionary: bool) -> object:
@@ -134,17 +152,19 @@ def _family(page: Page, *, is_dictionary: bool) -> object:
 class _Segments:
     """All segments of a column, in row order."""
 
-    def __init__(self, pages: Iterable[Page], place: Place, is_dictionary: bool) -> None:
+    def __init__(
+        self, pages: Iterable[Page], place: Place, passed: PassedPages, is_dictionary: bool
+    ) -> None:
         self._segments: list[Segment] = []
         for family, group in groupby(pages, partial(_family, is_dictionary=is_dictionary)):
             members = list(group)
             layout = members[0].layout
             if family is members[0]:
-                self._segments.append(_OnePage(members[0], place))
+                self._segments.append(_OnePage(members[0], place, passed))
             elif isinstance(layout, MiniBlock) and layout.has_lists:
-                self._segments.append(MiniBlockListRun(members, place))
+                self._segments.append(MiniBlockListRun(members, place, passed))
             else:
-                run = MiniBlockRun(members, place, may_join_dictionaries=not is_dictionary)
+                run = MiniBlockRun(members, place, passed, may_join_dictionaries=not is_dictionary)
                 self._segments.append(run)
         self._starts = np.array([segment.first_row for segment in self._segments], np.int64)
         num_rows = np.array([segment.num_rows for segment in self._segments], np.int64)

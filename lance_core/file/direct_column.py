@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.encodings.chunk_index import ChunkTables, PageChunks
+    from lance_core.encodings.passing import PassedPages
     from lance_core.encodings.place import Place
     from lance_core.encodings.steps import ReadSteps
     from lance_core.file.page_list import PageList
@@ -35,7 +36,7 @@ class DirectColumn:
     nothing is found here from then on.
     """
 
-    def __init__(self, pages: PageList, row_bytes: int, place: Place) -> None:
+    def __init__(self, pages: PageList, row_bytes: int, place: Place, passed: PassedPages) -> None:
         self.is_direct = True
         self.row_bytes = row_bytes
         self._pages = pages
@@ -44,14 +45,14 @@ class DirectColumn:
         self._element = UNSIGNED[width * 8]
         self._stride = row_bytes // width
         self._constants = _Constants()
-        self._index = ChunkIndex(pages.first_rows, self._describe)
+        self._index = ChunkIndex(pages.first_rows, self._describe, passed)
         self._mapping: tuple[memoryview, int] | None = None
 
     @classmethod
-    def of(cls, pages: PageList, place: Place) -> DirectColumn | None:
+    def of(cls, pages: PageList, place: Place, passed: PassedPages) -> DirectColumn | None:
         """Return the column, or None if its first page is not direct."""
         first = pages[0].layout.direct(pages[0])
-        return None if first is None else cls(pages, first.row_bytes, place)
+        return None if first is None else cls(pages, first.row_bytes, place, passed)
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +69,7 @@ class DirectColumn:
         """
         starts = np.array([start for start, stop in ranges if start < stop], np.int64)
         stops = np.array([stop for start, stop in ranges if start < stop], np.int64)
-        table = yield from self._loaded(starts, stops)
+        table = yield from self._loaded(starts, stops, ranges)
         if table is None:
             return None
         starts, stops = self._split_by_page(table, starts, stops)
@@ -97,7 +98,7 @@ class DirectColumn:
 
         The result is None if a page is not direct.
         """
-        table = yield from self._loaded(rows, rows + 1)
+        table = yield from self._loaded(rows, rows + 1, [])
         if table is None:
             return None
         chunks = table.chunks_of(rows)
@@ -185,7 +186,7 @@ class DirectColumn:
         return np.where(kinds == CONSTANT, 0, tables.offsets[chunks] + size)
 
     def _loaded(
-        self, starts: NDArray[np.int64], stops: NDArray[np.int64]
+        self, starts: NDArray[np.int64], stops: NDArray[np.int64], wanted: Sequence[tuple[int, int]]
     ) -> ReadSteps[ChunkTables | None]:
         """Return tables with the chunks of all rows of the ranges; None if a page is not direct."""
         for number in self._index.tables.missing(starts, stops).tolist():
@@ -194,7 +195,7 @@ class DirectColumn:
             if direct is None or direct.row_bytes != self.row_bytes:
                 self.is_direct = False
                 return None
-        return (yield from self._index.loaded(starts, stops))
+        return (yield from self._index.loaded(starts, stops, wanted))
 
     def _describe(self, numbers: NDArray[np.int64]) -> ReadSteps[PageChunks]:
         """Find the chunks of pages, all of them direct."""

@@ -60,9 +60,13 @@ def describe_direct_pages(
         elif isinstance(direct, DirectChunks):
             chunked.append((number, page, direct))
     tables = yield [page.whole(_METADATA_BUFFER) for _, page, _ in chunked]
-    first_rows, offsets, sizes, kinds, owners = np.concatenate(
+    found = np.concatenate(
         [np.array(one_chunk, np.int64).reshape(-1, 5).T, _chunks(chunked, tables, place)], axis=1
     )
+    if len(one_chunk) > 0 and len(chunked) > 0:
+        # by page, not by row: a page may end with a chunk of no rows
+        found = np.take(found, np.argsort(found[-1], kind="stable"), axis=1)
+    first_rows, offsets, sizes, kinds, owners = found
     return PageChunks(first_rows, offsets, sizes, kinds.astype(np.uint8), owners)
 
 

@@ -43,9 +43,10 @@ class DictionaryArray:
         self, page: Page, pieces: Sequence[tuple[int, int]], place: Place
     ) -> ReadSteps[Values]:
         """Read the indices; the items are read once per page."""
-        if page.loaded.state is None:
-            page.loaded.state = yield from self.items.read(page, [(0, self.num_items)], place)
-        items = cast("Values", page.loaded.state)
+        items = cast("Values | None", page.loaded.state)
+        if items is None:
+            items = yield from self.items.read(page, [(0, self.num_items)], place)
+            page.loaded.state = items
         values = yield from self.indices.read(page, pieces, place)
         if isinstance(values, AllNull):
             return values

@@ -40,7 +40,3 @@ class ArrayPage:
     def direct(self, page: Page) -> DirectPage | None:
         """Raw rows are addressable."""
         return self.root.raw(page)
-
-    def state_bytes(self, page: Page) -> int:
-        """Dictionaries are kept; they are at most as large as the page's buffers."""
-        return 0 if page.loaded.state is None else sum(size for _, size in page.buffers)
