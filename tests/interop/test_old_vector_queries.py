@@ -20,7 +20,9 @@ pytestmark = pytest.mark.interop
 
 PQ_AND_FLAT = ["ivf_pq_l2", "ivf_pq_cosine", "ivf_pq_dot", "ivf_flat_l2"]
 GRAPHS = ["ivf_hnsw_flat_dot", "ivf_hnsw_pq_l2", "ivf_hnsw_sq_cosine", "ivf_hnsw_sq_l2"]
-INDEXED = [(release, name) for release in ("1.0.4", "10.0.0") for name in PQ_AND_FLAT + GRAPHS]
+CODES = ["ivf_rq_cosine", "ivf_rq_l2", "ivf_sq_l2"]
+NAMES = PQ_AND_FLAT + GRAPHS + CODES
+INDEXED = [(release, name) for release in ("1.0.4", "10.0.0") for name in NAMES]
 # Its graphs over PQ codes are recorded as exact searches, since pylance cannot use them.
 INDEXED += [("0.20.0", name) for name in GRAPHS[1:]]
 LEGACY = [("0.20.0", name) for name in PQ_AND_FLAT[:3]]

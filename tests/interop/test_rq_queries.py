@@ -295,6 +295,31 @@ def test_other_float_types_are_computed_in_float32(
             table.compare(ours, query, k, nprobes, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+@pytest.mark.parametrize("release", ["1.0.4", "10.0.0"])
+def test_codes_of_older_releases_find_what_pylance_finds(
+    old_dataset: Callable[[str, str], Path], release: str, metric: str
+) -> None:
+    # Of 1.0.4 for the residual of the query, turned by a matrix; all with rows not indexed.
+    root = old_dataset(release, f"ivf_rq_{metric}")
+    theirs, ours = lance.dataset(str(root)), lance_core.open_dataset(str(root))
+    stored = theirs.to_table(columns=["vec"])["vec"].combine_chunks().flatten().to_numpy()
+    vectors = stored.reshape(-1, 24)
+    generator = np.random.default_rng(3)
+    for query in vectors[::60] + 0.2 * generator.standard_normal((len(vectors[::60]), 24)):
+        for mode in MODES:
+            for k, nprobes in ((1, 1), (10, 2), (600, 4)):
+                named: Any = {"k": k, "nprobes": nprobes, "approx_mode": mode}
+                found = ours.search(query, column="vec", columns=["id"], fast_search=True, **named)
+                expected = theirs.to_table(
+                    nearest={"column": "vec", "q": query.astype(np.float32), **named},
+                    columns=["id", "_distance"],
+                    fast_search=True,
+                )
+                scale = scale_of(expected["_distance"].to_numpy(), query, metric)
+                assert_same_neighbours(found, expected, scale=scale, tolerance=TOLERANCE)
+
+
 def rewritten(
     table: Table,
     parameters_of: Callable[[dict[str, Any]], dict[str, Any]],
@@ -362,6 +387,16 @@ def test_a_matrix_rotates_as_the_signs_that_it_stands_for(
         matrix[:, i] = column
     named = {"rotation_type": "matrix", "rotate_mat_position": 2, "fast_rotation_signs": None}
     rewritten(table, lambda stored: {**stored, **named}, matrix=matrix)
+    compare_all(table)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_factors_are_taken_for_the_residual_where_no_estimator_is_named(
+    tmp_path: Path, metric: str
+) -> None:
+    # As in files of 3.0 to 7.1; the distances mean nothing here, but to both libraries the same.
+    table = build(tmp_path / "t.lance", metric, 1)
+    rewritten(table, lambda stored: {k: v for k, v in stored.items() if k != "query_estimator"})
     compare_all(table)
 
 
