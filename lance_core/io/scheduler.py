@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lance_core.io.coalesce import coalesce
 from lance_core.io.metering import current_meter
-from lance_core.io.store import check_range
+from lance_core.io.store import HoldsRanges, check_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ class RangeScheduler:
         self, store: ObjectStore, max_concurrency: int = 16, *, pool: Executor | None = None
     ) -> None:
         self.store = store
+        self._holder = store if isinstance(store, HoldsRanges) else None
         self._max_concurrency = max_concurrency
         self._pool = pool
         self._pool_lock = threading.Lock()
@@ -108,6 +109,9 @@ class RangeScheduler:
         whole = self.store.map(path)
         if whole is not None:
             return len(whole)
+        held = None if self._holder is None else self._holder.held_size(path)
+        if held is not None:
+            return held
         current_meter().store_requests += 1
         return self.store.head(path).size
 
@@ -115,19 +119,31 @@ class RangeScheduler:
         """Read from a store that waits: coalesce per object, then all requests at once."""
         requests: list[ByteRange] = []
         owners: dict[int, int] = {}
+        views = self._at_hand(ranges)
         for path, positions in _positions_by_path(ranges).items():
-            wanted = [position for position in positions if not _is_empty(ranges[position])]
+            wanted = [position for position in positions if position not in views]
             bounds = [ranges[position][1:] for position in wanted]
             plan = coalesce(bounds, self.store.coalesce_gap, _MAX_REQUEST_BYTES)
             for position, owner in zip(wanted, plan.owners, strict=True):
                 owners[position] = len(requests) + owner
             requests += [ByteRange(path, start, end) for start, end in plan.requests]
         answers = self._request(requests)
-        views = [_NO_BYTES] * len(ranges)
         for position, owner in owners.items():
             _, start, end = ranges[position]
             skip = requests[owner].start
             views[position] = answers[owner][start - skip : end - skip]
+        return [views[position] for position in range(len(ranges))]
+
+    def _at_hand(self, ranges: Sequence[ByteRange]) -> dict[int, memoryview]:
+        """Return, by position, the ranges that are empty and those that need not be fetched."""
+        views: dict[int, memoryview] = {}
+        for position, byte_range in enumerate(ranges):
+            if _is_empty(byte_range):
+                views[position] = _NO_BYTES
+            elif self._holder is not None:
+                held = self._holder.held_range(*byte_range)
+                if held is not None:
+                    views[position] = held
         return views
 
     def _request(self, requests: list[ByteRange]) -> list[memoryview]:

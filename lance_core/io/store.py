@@ -102,6 +102,17 @@ class LeavesUnfinished(Protocol):
         """Return such parts below a folder; those of writes under way are among them."""
 
 
+@runtime_checkable
+class HoldsRanges(Protocol):
+    """A store that has some bytes at hand, so that they need not be fetched."""
+
+    def held_range(self, path: str, start: int, end: int) -> memoryview | None:
+        """Return bytes ``[start, end)`` of an object if all of them are at hand, else None."""
+
+    def held_size(self, path: str) -> int | None:
+        """Return the size of an object if the store need not be asked for it, else None."""
+
+
 def check_range(path: str, start: int, end: int, *, size: int) -> None:
     """Raise ``CorruptFileError`` unless an object of ``size`` bytes holds ``[start, end)``."""
     if not 0 <= start <= end <= size:

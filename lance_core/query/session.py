@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from os import fspath
 from typing import TYPE_CHECKING
 
 from lance_core.cache.byte_cache import ByteCache
+from lance_core.io.disk_tier import DiskTier
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.query.planner import DEFAULT_FEW_ROWS
-from lance_core.table.dataset_stores import open_dataset_store
+from lance_core.table.dataset_stores import KEPT_OBJECTS, open_dataset_store
 from lance_core.table.files import TableFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from os import PathLike
 
     from lance_core.cache.byte_cache import CacheStats
+    from lance_core.io.disk_tier import DiskTierStats
     from lance_core.io.store import ObjectStore
     from lance_core.table.base_paths import OpenBase
 
 DEFAULT_CACHE_BYTES = 2 << 30
 DEFAULT_CONCURRENCY = 16
+DEFAULT_DISK_CACHE_BYTES = 16 << 30
 
 
 class Session:
@@ -34,6 +39,11 @@ class Session:
     few_rows
         A filter that leaves no more rows than these has them scored exactly, one by one, instead of
         searching indices; as many rows that an index leaves out are scored so.
+    disk_cache
+        Folder of a local disk where bytes of remote datasets are kept for this and other processes;
+        None = nowhere.
+    disk_cache_bytes
+        Bytes kept there.
     """
 
     def __init__(
@@ -41,10 +51,18 @@ class Session:
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         max_concurrency: int = DEFAULT_CONCURRENCY,
         few_rows: int = DEFAULT_FEW_ROWS,
+        *,
+        disk_cache: str | PathLike[str] | None = None,
+        disk_cache_bytes: int = DEFAULT_DISK_CACHE_BYTES,
     ) -> None:
         self.cache = ByteCache(cache_bytes)
         self.files = TableFiles(self.cache)
         self.few_rows = few_rows
+        self._disk_tier = (
+            None
+            if disk_cache is None
+            else DiskTier(fspath(disk_cache), disk_cache_bytes, KEPT_OBJECTS)
+        )
         # Its threads start when a remote store is first read.
         self._pool = ThreadPoolExecutor(max_concurrency, "lance-serve-read")
 
@@ -53,11 +71,16 @@ class Session:
         """Sizes and counters of the cache."""
         return self.cache.stats
 
+    @property
+    def disk_cache_stats(self) -> DiskTierStats | None:
+        """Sizes and counters of the local disk cache, None where there is none."""
+        return None if self._disk_tier is None else self._disk_tier.stats
+
     def scheduler(
         self, uri: str, storage_options: Mapping[str, str] | None = None
     ) -> RangeScheduler:
         """Return the means to read below ``uri``."""
-        return self.scheduler_for(open_dataset_store(uri, storage_options))
+        return self.scheduler_for(open_dataset_store(uri, storage_options, self._disk_tier))
 
     def base_opener(
         self,

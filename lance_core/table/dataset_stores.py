@@ -7,20 +7,40 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 from lance_core.errors import InvalidRequestError
+from lance_core.io.disk_tier import KeptObjects
+from lance_core.io.mapped_store import MappedStore
 from lance_core.io.open import open_store
 from lance_core.table.dynamodb_manifests import ENDPOINT_OPTION, DynamoManifests
 from lance_core.table.external_manifests import ExternallyVersionedStore
+from lance_core.table.naming import (
+    DATA_FOLDER,
+    DELETIONS_FOLDER,
+    INDICES_FOLDER,
+    MANIFEST_SUFFIX,
+    VERSIONS_FOLDER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lance_core.io.disk_tier import DiskTier
     from lance_core.io.store import ObjectStore
 
 _SCHEME = "s3+ddb://"
 _TABLE = "ddbTableName"
 
 
-def open_dataset_store(uri: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
+KEPT_OBJECTS = KeptObjects(
+    (DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER), VERSIONS_FOLDER, MANIFEST_SUFFIX
+)
+"""Files of a dataset that a tier of local disk may keep: all but transactions and references."""
+
+
+def open_dataset_store(
+    uri: str,
+    storage_options: Mapping[str, str] | None = None,
+    disk_tier: DiskTier | None = None,
+) -> ObjectStore:
     """Return the store whose root is ``uri``; nothing is read.
 
     Parameters
@@ -30,6 +50,8 @@ def open_dataset_store(uri: str, storage_options: Mapping[str, str] | None = Non
         that name decides which versions are committed.
     storage_options
         As for ``open_store``, and ``dynamodb_endpoint``.
+    disk_tier
+        Keeps what is read of remote stores; None = nothing is kept.
 
     Raises
     ------
@@ -39,12 +61,17 @@ def open_dataset_store(uri: str, storage_options: Mapping[str, str] | None = Non
     options = {} if storage_options is None else dict(storage_options)
     of_store = {name: options[name] for name in options if name.lower() != ENDPOINT_OPTION}
     if not uri.startswith(_SCHEME):
-        return open_store(uri, of_store)
+        return _tiered(open_store(uri, of_store), disk_tier)
     place = _DynamoPlace.of(uri)
     rows = DynamoManifests.open(place.table, options)
     _, _, base_uri = place.path.partition("/")
-    store = open_store(f"s3://{place.path}", of_store)
+    store = _tiered(open_store(f"s3://{place.path}", of_store), disk_tier)
     return ExternallyVersionedStore(store, rows, unquote(base_uri), uri=uri)
+
+
+def _tiered(store: ObjectStore, disk_tier: DiskTier | None) -> ObjectStore:
+    is_local = isinstance(store, MappedStore)
+    return store if disk_tier is None or is_local else disk_tier.over(store)
 
 
 def uri_below(uri: str, folder: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lance_core.errors import CorruptFileError, ObjectExistsError, ObjectNotFoundError, StoreError
+from lance_core.io.store import HoldsRanges
 from lance_core.table.naming import VERSIONS_FOLDER, is_detached, parse_manifest_name
 
 if TYPE_CHECKING:
@@ -133,6 +134,16 @@ class ExternallyVersionedStore:
     def get_range(self, path: str, start: int, end: int) -> memoryview:
         """Read from the store."""
         return self._store.get_range(path, start, end)
+
+    def held_range(self, path: str, start: int, end: int) -> memoryview | None:
+        """Return bytes of an object that the store has at hand."""
+        store = self._store
+        return store.held_range(path, start, end) if isinstance(store, HoldsRanges) else None
+
+    def held_size(self, path: str) -> int | None:
+        """Return the size of an object that the store has at hand."""
+        store = self._store
+        return store.held_size(path) if isinstance(store, HoldsRanges) else None
 
     def list_tree(self, prefix: str) -> Iterator[ObjectMeta]:
         """List the store."""

@@ -10,7 +10,7 @@ DATA_FOLDER = "data"
 DELETIONS_FOLDER = "_deletions"
 INDICES_FOLDER = "_indices"
 
-_SUFFIX = ".manifest"
+MANIFEST_SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _MAX_U64 = 2**64 - 1
 FIRST_DETACHED = 2**63
@@ -49,7 +49,7 @@ def manifest_path(version: int, scheme: NamingScheme) -> str:
         stem = str(version)
     else:
         stem = f"d{version}"
-    return f"{VERSIONS_FOLDER}/{stem}{_SUFFIX}"
+    return f"{VERSIONS_FOLDER}/{stem}{MANIFEST_SUFFIX}"
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
@@ -70,9 +70,9 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     >>> parse_manifest_name(".tmp_7.manifest") is None
     True
     """
-    if not name.endswith(_SUFFIX):
+    if not name.endswith(MANIFEST_SUFFIX):
         return None
-    stem = name[: -len(_SUFFIX)]
+    stem = name[: -len(MANIFEST_SUFFIX)]
     digits = stem.removeprefix("d")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > _V2_DIGITS:
         return None

@@ -16,9 +16,11 @@ from lance_core.errors import (
     StoreError,
 )
 from lance_core.io.counting_store import CountingStore
+from lance_core.io.disk_tier import DiskTier
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.obstore_store import ObStore
+from lance_core.table.dataset_stores import KEPT_OBJECTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -274,3 +276,9 @@ class TestCountingStore(ObjectStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> ObjectStore:
         return CountingStore(MappedStore(tmp_path / "root"))
+
+
+class TestTieredStore(ObjectStoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return DiskTier(tmp_path, 1 << 20, KEPT_OBJECTS).over(MemoryStore())
