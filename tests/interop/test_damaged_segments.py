@@ -21,7 +21,7 @@ pytestmark = pytest.mark.interop
 Objects = dict[str, bytes]
 
 
-@pytest.fixture(scope="module", params=["IVF_PQ", "IVF_FLAT"])
+@pytest.fixture(scope="module", params=["IVF_PQ", "IVF_FLAT", "IVF_HNSW_SQ"])
 def objects(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Objects:
     path: Path = tmp_path_factory.mktemp("damaged") / "dataset.lance"
     options = {"num_sub_vectors": 4} if request.param == "IVF_PQ" else {}

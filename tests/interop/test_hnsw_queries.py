@@ -12,9 +12,13 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.hnsw import HnswGraph
+from lance_core.io.counting_store import CountingStore
+from lance_core.io.open import open_store
 from lance_core.query.request import VectorQuery
 from lance_core.query.session import Session
 from tests.neighbour_checks import assert_same_neighbours, exact_distances, scale_of
+from tests.opened_segment import open_segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -290,6 +294,41 @@ def test_other_float_types_are_walked_in_float32(
     ours = table.ours()
     for query in table.queries(6):
         table.compare(ours, query, 10, 60, 3, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ"])
+def test_rows_are_walked_where_they_lie_in_a_local_file(tmp_path: Path, kind: str) -> None:
+    vectors = np.tile(draw(900), 16)  # wide enough to lie there row after row
+    table = build(tmp_path / "t.lance", kind, "l2", vectors=vectors)
+    local = open_segment(open_store(str(table.path)))
+    held = local.bound.acquire(np.arange(NUM_PARTITIONS))
+    for block in held.blocks:
+        rows, *links = block.owners
+        assert not isinstance(rows, np.ndarray)
+        own = sum(each.nbytes for each in links if isinstance(each, np.ndarray))
+        assert block.nbytes == block.ordinals.nbytes + own
+    copied = open_segment(CountingStore(open_store(str(table.path))))
+    ours = table.ours()
+    for query in table.queries(4):
+        table.compare(ours, query, 10, None, 2)
+        a, b = local.search(query, 20, 2), copied.search(query, 20, 2)
+        np.testing.assert_array_equal(a.row_ids, b.row_ids)
+        np.testing.assert_array_equal(a.distances, b.distances)
+
+
+def test_distances_beside_the_links_are_not_read(tmp_path: Path) -> None:
+    table = build(tmp_path / "t.lance", "IVF_HNSW_SQ", "l2")
+    store = CountingStore(open_store(str(table.path)), coalesce_gap=0)
+    opened = open_segment(store)
+    graph = opened.segment.graph
+    assert isinstance(graph, HnswGraph)
+    path = graph.reader.path
+    store.reset()
+    opened.search(table.queries(1)[0], 10, NUM_PARTITIONS)
+    read = sum(end - start for name, start, end in store.ranges if name == path)
+    (links,) = graph.reader.read(["__neighbors"], [(0, NUM_ROWS)])
+    distances = 4 * len(links.flatten())
+    assert 0 < read < (table.path / path).stat().st_size - distances
 
 
 def test_bytes_are_walked_by_hamming_distance(tmp_path: Path) -> None:
