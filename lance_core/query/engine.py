@@ -349,6 +349,7 @@ class QueryEngine:
             num_rows=self.count_rows(),
             passing=passing,
             few_rows=self._session.few_rows,
+            is_multi=column.vectors.type.is_multi,
         )
 
     def _column_search(self, request: VectorQuery, *, resident_only: bool) -> ColumnSearch:

@@ -12,6 +12,7 @@ from lance_core.query.steps import (
     MERGE,
     POSTFILTER,
     PREFILTER,
+    RANK,
     RESCORE,
     SCAN,
     TAKE,
@@ -77,6 +78,9 @@ def _describe_scan(plan: ScanPlan) -> _Node:
 def _describe_vector(plan: VectorPlan) -> _Node:
     masks = _describe_prefilter(plan)
     sources = [_describe_search(search, masks) for search in plan.searches]
+    if plan.rank_by_hits is not None:
+        ranking: dict[str, object] = {"hits": plan.rank_by_hits.hits, "k": plan.rank_by_hits.k}
+        sources = [_Node("RankByHits", RANK, ranking, sources)]
     if plan.rescore is not None:
         rescore = _Node(
             "Rescore",

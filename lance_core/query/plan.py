@@ -117,17 +117,28 @@ class Rescore:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class RankByHits:
+    """Rank rows that hold lists by the nearest ``hits`` of each query vector, keep ``k``.
+
+    The searches find vectors then, not rows.
+    """
+
+    hits: int
+    k: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorPlan:
     """A vector query: index searches, an exact search of the rest, merge, range, columns.
 
-    ``searches`` are merged by distance, their distances replaced by exact ones when ``rescore`` is
-    set, then merged with the rows of ``flat``; or ``listed`` finds all. Searches see only rows that
-    pass ``prefilter``. Of the rows inside the bounds the nearest ``num_ranked`` are kept, those
-    that do not pass ``postfilter`` left out, ``offset`` rows skipped and ``k`` returned with
-    ``columns``. ``few_rows`` bounds the rows that may be scored one by one because the index does
-    not hold them. ``has_itself`` tells that one more row is looked for, the one that is asked about
-    and is not among the answer.
+    ``searches`` are merged by distance, or by ``rank_by_hits``, their distances replaced by exact
+    ones when ``rescore`` is set, then merged with the rows of ``flat``; or ``listed`` finds all.
+    Searches see only rows that pass ``prefilter``. Of the rows inside the bounds the nearest
+    ``num_ranked`` are kept, those that do not pass ``postfilter`` left out, ``offset`` rows skipped
+    and ``k`` returned with ``columns``. ``few_rows`` bounds the rows that may be scored one by one
+    because the index does not hold them. ``has_itself`` tells that one more row is looked for, the
+    one that is asked about and is not among the answer.
     """
 
     column: str
@@ -145,6 +156,7 @@ class VectorPlan:
     has_itself: bool = False
     prefilter: Prefilter | None = None
     listed: ListedSearch | None = None
+    rank_by_hits: RankByHits | None = None
     postfilter: str | None = None
     ef: int | None = None
     approx_mode: ApproxMode = "normal"
@@ -157,7 +169,9 @@ class VectorPlan:
     @property
     def is_exact(self) -> bool:
         """True when every distance in the answer is computed from stored vectors."""
-        return self.rescore is not None or all(
+        if self.rescore is not None:
+            return True
+        return self.rank_by_hits is None and all(
             search.segment.kind == "IVF_FLAT" for search in self.searches
         )
 

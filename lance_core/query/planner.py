@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from lance_core.ids import FragmentId
+from lance_core.query.multivector import HITS_PER_ROW
 from lance_core.query.plan import (
     FlatSearch,
     IndexChoice,
     IndexSearch,
     ListedSearch,
     Prefilter,
+    RankByHits,
     Rescore,
     SegmentDescription,
     SkippedSegment,
@@ -180,6 +182,7 @@ def plan_vector(
     num_rows: int,
     passing: PassingCounts | None = None,
     few_rows: int = DEFAULT_FEW_ROWS,
+    is_multi: bool = False,
 ) -> VectorPlan:
     """Plan one vector query.
 
@@ -197,6 +200,8 @@ def plan_vector(
         The rows that pass the prefilter, of all fragments that are searched; None = no prefilter.
     few_rows
         Rows that pass a prefilter are scored exactly, one by one, if there are no more than these.
+    is_multi
+        Whether rows hold lists of vectors.
     """
     searched = _searched_fragments(request, choice)
     prefilter = None
@@ -208,11 +213,15 @@ def plan_vector(
     ranked = min(wanted + itself, num_rows)
     factor = 1 if request.refine_factor is None else request.refine_factor
     candidates = min(ranked * factor, num_rows)
+    rank_by_hits = None
+    if is_multi and choice.segments:
+        rank_by_hits = RankByHits(ranked * HITS_PER_ROW, candidates)
+    found = candidates if rank_by_hits is None else rank_by_hits.hits
     probes = ProbeBounds(request.min_probes, request.max_probes)
     plan = VectorPlan(
         column=column,
         metric=choice.metric,
-        searches=tuple(IndexSearch(s, probes, candidates) for s in choice.segments),
+        searches=tuple(IndexSearch(s, probes, found) for s in choice.segments),
         skipped=choice.skipped,
         flat=_flat_search(request, choice, ranked),
         rescore=None,
@@ -224,6 +233,7 @@ def plan_vector(
         few_rows=few_rows,
         has_itself=request.row_ids is not None,
         prefilter=prefilter,
+        rank_by_hits=rank_by_hits,
         postfilter=None if request.prefilter else request.filter,
         ef=request.ef,
         approx_mode=request.approx_mode,
@@ -232,7 +242,7 @@ def plan_vector(
         reason = _why_listed(prefilter, plan, probes)
         if reason is not None:
             listed = ListedSearch(searched, num_rows, ranked, reason)
-            return replace(plan, searches=(), flat=None, listed=listed)
+            return replace(plan, searches=(), flat=None, rank_by_hits=None, listed=listed)
     return replace(plan, rescore=_rescore(request, choice, plan.flat, candidates, ranked))
 
 

@@ -14,17 +14,19 @@ from lance_core.index.coverage import effective_coverage
 from lance_core.index.ordinals import RowIdSpace, live_id_words
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
 from lance_core.index.vector.bound import BoundSegment
-from lance_core.index.vector.metric import metric_in_details
+from lance_core.index.vector.metric import Metric, metric_in_details
 from lance_core.index.vector.quantizer import SearchOptions
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.kernels.masks import clear_held_rows
-from lance_core.query.merge import NO_CANDIDATES
+from lance_core.query.merge import NO_CANDIDATES, merge
+from lance_core.query.multivector import nearest_hits
 from lance_core.query.plan import SegmentDescription
 from lance_core.query.probes import initial_probes
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import AddressRuns, RowMask
 from lance_core.query.searchable_rows import addressed_rows
 from lance_core.row_set import count
+from lance_core.scan.vector_type import vector_type
 from lance_core.table.frag_reuse import load_frag_reuse
 from lance_core.table.row_id_index import row_id_index
 
@@ -66,7 +68,12 @@ def describe_segments(
         # Nobody can tell where the rows are that their files name.
         return [(_unusable(metadata, str(error)), None) for metadata in segments]
     history = None if reuse is None else reuse.history
-    return [_describe(session, snapshot, metadata, live, history) for metadata in segments]
+    found = vector_type(field)
+    is_multi = found is not None and found.is_multi
+    return [
+        _describe(session, snapshot, metadata, live, history, is_multi=is_multi)
+        for metadata in segments
+    ]
 
 
 def _describe(
@@ -75,6 +82,8 @@ def _describe(
     metadata: IndexMetadata,
     live: BitMap,
     history: ReuseHistory | None,
+    *,
+    is_multi: bool,
 ) -> tuple[SegmentDescription, VectorSegment | None]:
     usable = classify(metadata)
     coverage = effective_coverage(metadata, live, history)
@@ -86,6 +95,8 @@ def _describe(
         if snapshot.has_stable_row_ids:
             _row_id_space(snapshot, coverage)
         segment = _open(session, snapshot, metadata)
+        if is_multi:
+            _require_similarities(segment)
     except UnusableSegmentError as error:
         return _unusable(metadata, error.reason, error.metric), None
     except UnsupportedFeatureError as error:
@@ -100,6 +111,13 @@ def _describe(
         created_at_ms=metadata.created_at_ms,
     )
     return description, segment
+
+
+def _require_similarities(segment: VectorSegment) -> None:
+    if segment.metric != Metric.COSINE:
+        raise UnusableSegmentError(
+            f"lists of vectors are ranked by cosine similarities, its metric is {segment.metric}"
+        )
 
 
 def _unusable(
@@ -289,4 +307,15 @@ class SegmentSearch:
         options = SearchOptions(
             self._search.k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, is_late
         )
+        if plan.rank_by_hits is not None and self.bound.partitions.segment.graph is not None:
+            return self._walk(held, options)
         return self.bound.partitions.search(held, self._query, self.mask.words, options)
+
+    def _walk(self, held: HeldPartitions, options: SearchOptions) -> Candidates:
+        """Search graphs over vectors of lists: of a partition each row is found but once."""
+        partitions = self.bound.partitions
+        found = [
+            nearest_hits(partitions.search(piece, self._query, self.mask.words, options))
+            for piece in held.pieces(max_rows=1)
+        ]
+        return merge(found, options.k)

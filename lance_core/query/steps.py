@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SCAN = "scan"
 FLAT = "flat"
+RANK = "rank"
 RESCORE = "rescore"
 LISTED = "listed"
 PREFILTER = "prefilter"

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.index.candidates import Candidates
 from lance_core.query.merge import NO_CANDIDATES, merge, within, without
+from lance_core.query.multivector import rank_by_hits
 from lance_core.query.query_groups import hold_first_probes, query_groups
 from lance_core.query.residency import NotResidentError
 from lance_core.query.segments import SegmentSearch
-from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RESCORE
+from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RANK, RESCORE
 from lance_core.row_set import to_ordinals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from lance_core.query.column_search import ColumnSearch
     from lance_core.query.deadline import Deadline
     from lance_core.query.measure import Measures
-    from lance_core.query.plan import IndexSearch, ListedSearch, VectorPlan
+    from lance_core.query.plan import IndexSearch, ListedSearch, RankByHits, VectorPlan
+    from lance_core.query.query_groups import OneQuery
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.row_masks import RowMask
     from lance_core.query.segments import BoundSearch
@@ -75,6 +77,9 @@ class VectorSearch:
         self.tally = SearchTally()
         self._column = column
         self._plan = plan
+        self._search_plan = plan
+        if plan.rank_by_hits is not None:  # the range is one of rows, not of their vectors
+            self._search_plan = replace(plan, lower_bound=None, upper_bound=None)
         self._row_filter = row_filter
         self._requested_k = requested_k
         self._deadline = deadline
@@ -112,9 +117,16 @@ class VectorSearch:
     def _search_indices(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
         if not self._plan.searches:
             return [NO_CANDIDATES for _ in queries]
+        ranking = self._plan.rank_by_hits
+        if ranking is not None:
+            return [self._search_lists(ranking, query) for query in queries]
+        return [self._search_index(query, searches) for query, searches in self._sharing(queries)]
+
+    def _sharing(self, queries: Sequence[NDArray[np.float32]]) -> Iterator[OneQuery]:
+        """Return each query vector with its searches, whose first probes are read together."""
         if len(queries) == 1:
-            return [self._search_index(queries[0], self._segment_searches(queries[0]))]
-        found = []
+            yield queries[0], self._segment_searches(queries[0])
+            return
         every = ((query, self._segment_searches(query)) for query in queries)
         for group in query_groups(every, self._requested_k):
             held = hold_first_probes(
@@ -122,9 +134,22 @@ class VectorSearch:
                 self._requested_k,
                 resident_only=self._resident_only,
             )
-            found += [self._search_index(query, searches) for query, searches in group]
+            yield from group
             del held  # until here nothing that they share was read twice
-        return found
+
+    def _search_lists(self, ranking: RankByHits, query: NDArray[np.float32]) -> Candidates:
+        """Rank rows that hold lists by what is found for each vector of the query, ``(m, d)``."""
+        plan = self._plan
+        hits = [
+            merge(self._probe(searches)[0], ranking.hits)
+            for _, searches in self._sharing(list(query))
+        ]
+        with self._measures.measure(RANK) as facts:
+            found = rank_by_hits(hits, ranking.k)
+            facts.rows += len(found)
+        if plan.rescore is not None:
+            return self._rescored(found.first(plan.rescore.candidates), query, plan.rescore.k)
+        return within(found, plan.lower_bound, plan.upper_bound).first(plan.num_ranked)
 
     def _search_index(
         self, query: NDArray[np.float32], searches: list[SegmentSearch]
@@ -166,7 +191,7 @@ class VectorSearch:
                     self._mask(bound),
                     search,
                     query,
-                    self._plan,
+                    self._search_plan,
                     resident_only=self._resident_only,
                 )
             )
