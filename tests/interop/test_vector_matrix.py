@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
+COLUMNS = ["id", "_distance"]
 MASKS = (None, 1, 10, 100, 500, 990)  # in a thousand
 CHOICES = {
     "kind": list(KINDS),
@@ -74,13 +75,17 @@ def check(
     generator: np.random.Generator,
 ) -> None:
     k = int(generator.choice([1, 10, 40]))
-    nprobes = int(generator.integers(1, NUM_PARTITIONS + 1))
     refine = [None, None, 1, 3][generator.integers(4)]
+    options: dict[str, Any] = {
+        "nprobes": int(generator.integers(1, NUM_PARTITIONS + 1)),
+        "refine_factor": refine,
+        "approx_mode": ["normal", "fast", "accurate"][generator.integers(3)],
+    }
+    if "HNSW" in table.case.kind:
+        options["ef"] = k * (1 if refine is None else refine) + int(generator.integers(30))
     text = None if mask is None else f"u < {mask}"
-    found = ours.search(
-        query, k, columns=["id"], nprobes=nprobes, refine_factor=refine, filter=text
-    )
-    expected = by_pylance(theirs, query, k, nprobes, refine, text)
+    found = ours.search(query, k, columns=["id"], filter=text, **options)
+    expected = by_pylance(theirs, {"column": "v", "q": query, "k": k, **options}, text)
     metric = table.case.own_metric
     if expected is None:
         check_alone(table, found, query, mask, k)
@@ -92,23 +97,11 @@ def check(
 
 
 def by_pylance(
-    dataset: lance.LanceDataset,
-    query: NDArray[np.generic],
-    k: int,
-    nprobes: int,
-    refine: int | None,
-    text: str | None,
+    dataset: lance.LanceDataset, nearest: dict[str, Any], text: str | None
 ) -> pa.Table | None:
     """Return pylance's answer; None where it fails over a graph with rows that are gone."""
-    nearest: dict[str, Any] = {
-        "column": "v",
-        "q": query,
-        "k": k,
-        "nprobes": nprobes,
-        "refine_factor": refine,
-    }
     try:
-        return dataset.to_table(columns=["id"], nearest=nearest, filter=text, prefilter=True)
+        return dataset.to_table(columns=COLUMNS, nearest=nearest, filter=text, prefilter=True)
     except ValueError as error:
         if "HNSW graph has" in str(error):
             return None
