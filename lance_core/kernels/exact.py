@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 256
 _ROWS_AHEAD = 4
+_FLOAT_BYTES = 4
 
 
 def scan_pages(
@@ -128,21 +129,41 @@ def _score_rows(
     metric: int,
     distances: NDArray[np.float32],
 ) -> None:
-    width = len(query)
-    row_bytes = stored_bytes(width, metric)
-    query_norm = np.sqrt(inner_product(query, query))
-    codes = as_bytes(query) if metric == HAMMING else np.empty(0, np.uint8)
-    count = len(addresses)
-    for i in range(min(_ROWS_AHEAD, count)):
+    row_bytes = stored_bytes(len(query), metric)
+    for i in range(min(_ROWS_AHEAD, len(addresses))):
         prefetch_bytes(addresses[i], row_bytes)
-    for i in range(count):
-        if i + _ROWS_AHEAD < count:
-            prefetch_bytes(addresses[i + _ROWS_AHEAD], row_bytes)
-        if metric == HAMMING:
-            distances[i] = hamming_distance(addresses[i], codes.ctypes.data, width)
-        else:
-            vector = float32_at(addresses[i], width)
-            distances[i] = exact_distance(vector, query, query_norm, metric)
+    if metric == HAMMING:
+        _score_byte_rows(addresses, as_bytes(query), distances)
+    else:
+        _score_float_rows(addresses, query, metric, distances)
+
+
+@kernel
+def _score_float_rows(
+    addresses: NDArray[np.int64],
+    query: NDArray[np.float32],
+    metric: int,
+    distances: NDArray[np.float32],
+) -> None:
+    width = len(query)
+    query_norm = np.sqrt(inner_product(query, query))
+    for i in range(len(addresses)):
+        if i + _ROWS_AHEAD < len(addresses):
+            prefetch_bytes(addresses[i + _ROWS_AHEAD], width * _FLOAT_BYTES)
+        vector = float32_at(addresses[i], width)
+        distances[i] = exact_distance(vector, query, query_norm, metric)
+
+
+@kernel
+def _score_byte_rows(
+    addresses: NDArray[np.int64], query: NDArray[np.uint8], distances: NDArray[np.float32]
+) -> None:
+    width = len(query)
+    asked = query.ctypes.data
+    for i in range(len(addresses)):
+        if i + _ROWS_AHEAD < len(addresses):
+            prefetch_bytes(addresses[i + _ROWS_AHEAD], width)
+        distances[i] = hamming_distance(addresses[i], asked, width)
 
 
 @warmup

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_BLOCK_BYTES = 1 << 17
-"""Vectors that stay in a core's own cache while one query after the other scores them."""
+_BLOCK_BYTES = 1 << 16
+"""Vectors that stay in the first caches of a core while one query after the other scores them."""
 _MAX_BLOCK_ROWS = 256
 _STATE_WORDS = 2
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distance import COSINE, L2, exact_distance
+from lance_core.kernels.distance import COSINE, HAMMING, L2, exact_distance
+from lance_core.kernels.hamming import differing_bits
 from lance_core.kernels.memory import float32_at
 from lance_core.kernels.topk import keep_smallest, pack_key, sort_keys, split_keys
 
@@ -77,7 +78,10 @@ def nearest_centroids(
         # By address: counting views costs a third of the time.
         place = centroids.ctypes.data + partition * dimension * _FLOAT_BYTES
         centroid = float32_at(place, dimension)
-        distance = exact_distance(centroid, query, np.float32(1), metric)
+        if metric == HAMMING:
+            distance = differing_bits(centroid, query)
+        else:
+            distance = exact_distance(centroid, query, np.float32(1), metric)
         if np.isnan(distance):
             distance = np.float32(np.inf)
         keys[partition] = pack_key(distance, np.uint32(partition))

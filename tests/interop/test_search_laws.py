@@ -65,7 +65,7 @@ class Table:
             )
         )
 
-    def allowed(self, given: dict[str, Any]) -> np.ndarray:
+    def allowed(self, given: dict[str, Any]) -> Any:
         per_mille = given.get("per_mille")
         passes = np.ones(len(self.ids), np.bool_)
         if per_mille is not None:
