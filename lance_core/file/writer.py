@@ -184,6 +184,8 @@ class LanceFileWriter:
         schema: pa.Schema | LanceSchema,
         *,
         version: FileVersion | str = FileVersion.V2_2,
+        max_page_bytes: int = _MAX_PAGE_BYTES,
+        max_buffered_bytes: int = _MAX_BUFFERED_BYTES,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """Write a file at a path or URI; for use without a dataset.
@@ -192,13 +194,20 @@ class LanceFileWriter:
         ----------
         location
             Path or URI of the file; folders that lack are made, ``~`` is the home of a user.
-        schema, version
+        schema, version, max_page_bytes, max_buffered_bytes
             As for the class.
         storage_options
             As ``open_store``.
         """
         store, name = open_parent(checked_location(location), checked_options(storage_options))
-        return cls(store, name, schema, version=version)
+        return cls(
+            store,
+            name,
+            schema,
+            version=version,
+            max_page_bytes=max_page_bytes,
+            max_buffered_bytes=max_buffered_bytes,
+        )
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows; they may be overwritten afterwards only where Arrow allows it.

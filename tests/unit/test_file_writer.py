@@ -203,6 +203,16 @@ def test_a_file_can_be_written_by_its_path_alone(tmp_path: Path) -> None:
     assert (tmp_path / "a.lance").stat().st_size == writer.finish().size
 
 
+def test_pages_may_be_made_smaller_by_path_too(tmp_path: Path) -> None:
+    for name, options in (("page", {"max_page_bytes": 512}), ("all", {"max_buffered_bytes": 1})):
+        path = tmp_path / f"{name}.lance"
+        with LanceFileWriter.open_path(path, TABLE.schema, **options) as writer:  # type: ignore[arg-type]  # passed on
+            writer.write_batch(TABLE.to_batches()[0])
+        reader = LanceFileReader.open_path(path)
+        assert len(reader.metadata.column(reader.column_indices()[FieldId(1)]).pages) > 1
+        assert reader.read_all().equals(TABLE)
+
+
 @pytest.mark.parametrize(
     "rows",
     [
