@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from lance_core.ids import FragmentId
+from lance_core.query.graph_breadth import require_breadth
 from lance_core.query.multivector import HITS_PER_ROW
 from lance_core.query.plan import (
     FlatSearch,
@@ -202,7 +203,13 @@ def plan_vector(
         Rows that pass a prefilter are scored exactly, one by one, if there are no more than these.
     is_multi
         Whether rows hold lists of vectors.
+
+    Raises
+    ------
+    InvalidRequestError
+        ``ef`` is below the number of rows asked for.
     """
+    require_breadth(request, choice)
     searched = _searched_fragments(request, choice)
     prefilter = None
     if passing is not None:

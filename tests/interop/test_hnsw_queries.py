@@ -198,8 +198,19 @@ def test_walks_with_a_refine_factor_find_what_those_of_pylance_find(table: Table
 
 
 def test_a_walk_that_would_keep_too_few_rows_is_refused(table: Table) -> None:
-    with pytest.raises(InvalidRequestError, match="at least 20"):
+    with pytest.raises(InvalidRequestError, match="at least k times the refine factor, 20"):
         table.ours().search(table.queries(1)[0], 10, ef=19, refine_factor=2)
+
+
+def test_rows_that_are_skipped_widen_a_walk(table: Table) -> None:
+    ours, query = table.ours(), table.queries(1)[0]
+    whole = ours.search(query, 30, ef=30, columns=["id"], nprobes=3)
+    assert ours.search(query, 10, ef=10, offset=20, columns=["id"], nprobes=3) == whole[20:]
+
+
+def test_without_a_graph_ef_means_nothing(table: Table) -> None:
+    found = table.ours().search(table.queries(1)[0], 10, ef=1, use_index=False)
+    assert found.num_rows == 10
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, InvalidRequestError, UnknownColumnError
+from lance_core.errors import CorruptFileError, UnknownColumnError
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.flat import FlatVectors
 from lance_core.index.vector.header import read_ivf_buffer, read_partitions
@@ -128,18 +128,8 @@ class HnswGraph:
         top: TopRows,
         options: SearchOptions,
     ) -> None:
-        """Offer the nearest rows that walks through the graphs reach.
-
-        Raises
-        ------
-        InvalidRequestError
-            ``ef`` is below the number of rows wanted.
-        """
-        ef = options.k + options.k // 2 if options.ef is None else options.ef
-        if ef < options.k:
-            raise InvalidRequestError(
-                f"ef is {ef}; it must be at least {options.k}, k times the refine factor"
-            )
+        """Offer the nearest rows that walks through the graphs reach."""
+        ef = options.k + options.k // 2 if options.ef is None else max(options.ef, options.k)
         search_graphs(
             held.rows,
             held.partitions,

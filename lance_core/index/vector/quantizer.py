@@ -31,7 +31,8 @@ class SearchOptions:
     lower, upper
         Only rows with ``lower <= distance < upper``; None = no bound on that side.
     ef
-        Rows that a graph search keeps while it looks for better ones; None = half more than ``k``.
+        Rows that a graph search keeps while it looks for better ones, at least ``k``; None = half
+        more than that.
     approx_mode
         How finely quantised vectors are scored, and how filtered graphs are walked.
     is_late
