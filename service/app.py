@@ -24,7 +24,16 @@ from service.api.direct_route import DirectDispatch, DirectRoute
 from service.api.documented import build_openapi
 from service.api.edge import Edge
 from service.api.path_errors import answer_path_error
-from service.api.routes import later, listings, operations, plans, queries, tables, versions
+from service.api.routes import (
+    indices,
+    later,
+    listings,
+    operations,
+    plans,
+    queries,
+    tables,
+    versions,
+)
 from service.api.search_threads import Lane
 from service.api.services import Services
 from service.catalog.catalog import Catalog
@@ -42,7 +51,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
-_ROUTERS = (queries, tables, listings, plans, versions, operations, later)
+_ROUTERS = (queries, tables, listings, plans, versions, indices, operations, later)
 
 DESCRIPTION = """\
 Query service over Lance datasets.
@@ -133,7 +142,12 @@ def _make_services(settings: Settings, open_dataset: OpenDataset) -> Services:
 
 
 def _opener(settings: Settings) -> OpenDataset:
-    session = lance_core.Session(settings.cache_bytes, settings.max_concurrency)
+    session = lance_core.Session(
+        settings.cache_bytes,
+        settings.max_concurrency,
+        disk_cache=settings.disk_cache,
+        disk_cache_bytes=settings.disk_cache_bytes,
+    )
     return partial(
         lance_core.open_dataset,
         session=session,

@@ -44,6 +44,14 @@ class Settings(BaseSettings):
     cache_bytes: PositiveInt = Field(
         default=2 << 30, description="Byte budget of the index and metadata cache of one worker."
     )
+    disk_cache: str | None = Field(
+        default=None,
+        description="Local directory that keeps what is read of remote stores, for all workers and"
+        " later runs; none = nothing is kept.",
+    )
+    disk_cache_bytes: PositiveInt = Field(
+        default=16 << 30, description="Byte budget of that directory."
+    )
     max_concurrency: PositiveInt = Field(
         default=16, description="Store requests under way at once, per worker."
     )
@@ -110,7 +118,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
 
     Worker processes start with a fresh interpreter and take their settings from there.
     """
-    values = settings.model_dump(mode="json")
+    values = settings.model_dump(mode="json", exclude_none=True)
     return {ENV_PREFIX + name.upper(): _as_text(value) for name, value in values.items()}
 
 

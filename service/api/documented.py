@@ -23,6 +23,13 @@ _ID = {
     "schema": {"type": "string"},
     "description": "Namespace parts and table name joined by the delimiter; `$` = the root.",
 }
+_INDEX = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "Name of an index.",
+}
 _PROBLEM = {
     "description": "An error; `code` is the Lance Namespace error code.",
     "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="ProblemBody")}}},
@@ -33,6 +40,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.DescribeBody,
     requests.QueryBody,
     requests.ExplainBody,
+    requests.PrewarmBody,
 )
 _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Tables,
@@ -42,6 +50,7 @@ _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Versions,
     answers.Rows,
     answers.Stats,
+    answers.PrewarmAnswer,
     answers.ProblemBody,
     answers.Welcome,
     answers.Health,
@@ -55,6 +64,7 @@ def documented(
     body: type[BaseModel] | None = None,
     parameters: type[BaseModel] | None = None,
     has_id: bool = True,
+    has_index: bool = False,
 ) -> dict[str, Any]:
     """Return the ``openapi_extra`` of a route.
 
@@ -66,11 +76,12 @@ def documented(
         Models of the JSON body, which may be left out, and of the query parameters.
     has_id
         Whether the path holds an identifier.
+    has_index
+        Whether the path holds the name of an index.
     """
     extra: dict[str, Any] = {"responses": {"200": _success(answer), "default": _PROBLEM}}
-    extra["parameters"] = ([_ID] if has_id else []) + (
-        [] if parameters is None else _query_parameters(parameters)
-    )
+    in_path = ([_ID] if has_id else []) + ([_INDEX] if has_index else [])
+    extra["parameters"] = in_path + ([] if parameters is None else _query_parameters(parameters))
     if body is not None:
         content = {"application/json": {"schema": _reference(body)}}
         extra["requestBody"] = {"required": False, "content": content}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,17 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(help="Server processes, each with caches of its own.")
     ] = None,
+    disk_cache: Annotated[
+        str | None,
+        typer.Option(
+            help="Local directory that keeps what is read of remote stores, for all workers and"
+            " later runs.",
+            metavar="DIR",
+        ),
+    ] = None,
+    disk_cache_bytes: Annotated[
+        int | None, typer.Option(help="Byte budget of that directory; 16 GiB if left out.")
+    ] = None,
     insecure: Annotated[
         bool | None,
         typer.Option("--insecure", help="Allow listening beyond loopback without any key."),
@@ -50,10 +62,13 @@ def serve(
         "host": host,
         "port": port,
         "workers": workers,
+        "disk_cache": disk_cache,
+        "disk_cache_bytes": disk_cache_bytes,
         "insecure": insecure,
     }
     settings = _load({name: value for name, value in given.items() if value is not None})
     _require_root(settings)
+    _require_disk_cache(settings)
     _require_key_or_loopback(settings)
     os.environ.update(to_environment(settings))
     configure_logging(settings.log_level)
@@ -93,6 +108,14 @@ def _require_root(settings: Settings) -> None:
         open_store(settings.root, settings.storage_options)
     except LanceError as error:
         raise typer.BadParameter(f"root: {error}") from error
+
+
+def _require_disk_cache(settings: Settings) -> None:
+    try:
+        if settings.disk_cache is not None:
+            Path(settings.disk_cache).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"disk_cache: {settings.disk_cache}: {error.strerror}") from error
 
 
 def _require_key_or_loopback(settings: Settings) -> None:

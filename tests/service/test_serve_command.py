@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from service.cli.bounded_heads import BoundedHeads
 from service.cli.main import app
+from service.settings import load_settings
 from tests.live_server import wait_until_ready
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "root"),
         (["--root", ".", "--port", "70000"], "port"),
         (["--root", ".", "--workers", "0"], "workers"),
+        (["--root", ".", "--disk-cache", "/dev/null/below"], "disk_cache"),
+        (["--root", ".", "--disk-cache-bytes", "0"], "disk_cache_bytes"),
     ],
     ids=repr,
 )
@@ -148,6 +151,22 @@ def test_the_server_starts_with_a_key_or_on_loopback_or_when_told_so(
     (given,) = started
     assert (given["loop"], given["http"], given["workers"]) == ("uvloop", BoundedHeads, 1)
     assert given["timeout_graceful_shutdown"] == 30
+    for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_disk_cache_is_made_and_handed_to_the_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = []
+    monkeypatch.setattr("uvicorn.run", lambda *_, **__: seen.append(load_settings()))
+    folder = tmp_path / "a" / "cache"
+    options = ["--disk-cache", str(folder), "--disk-cache-bytes", "1000"]
+    outcome = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
+    assert outcome.exit_code == 0
+    assert folder.is_dir()
+    assert [(each.disk_cache, each.disk_cache_bytes) for each in seen] == [(str(folder), 1000)]
     for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
         monkeypatch.delenv(name)
 

@@ -63,10 +63,17 @@ def test_workers_get_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         query_timeout_s=1.5,
         storage_options={"region": "eu", "note": 'with "quotes"'},
         allowed_roots=("/x", "/y"),
+        disk_cache="/cache",
     )
     for name, value in to_environment(settings).items():
         monkeypatch.setenv(name, value)
     assert load_settings() == settings
+
+
+def test_workers_get_no_setting_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in to_environment(Settings(root="x")).items():
+        monkeypatch.setenv(name, value)
+    assert load_settings().disk_cache is None
 
 
 def test_secrets_are_not_shown() -> None:

@@ -136,6 +136,30 @@ class Rows(Answer):
     stats: Stats
 
 
+class SkippedSegment(Answer):
+    """A segment of an index that queries do not use."""
+
+    segment: str
+    reason: str
+
+
+class PrewarmAnswer(Answer):
+    """How much of an index is in memory now."""
+
+    version: int
+    index: str
+    is_complete: bool = Field(description="Whether everything that was asked for is in memory.")
+    stopped: str | None = Field(description="Why not everything was loaded.")
+    partitions: int = Field(description="Partitions of all segments that are in memory.")
+    partitions_total: int = Field(description="Partitions that were asked for.")
+    rows: int = Field(description="Rows in them.")
+    bytes: int = Field(description="Memory that they take.")
+    bytes_read: int = Field(description="Read for it; nothing for what was there already.")
+    store_requests: int
+    elapsed_ms: float
+    skipped: list[SkippedSegment]
+
+
 class ProblemBody(Answer):
     """Every error answer."""
 

@@ -165,6 +165,15 @@ class QueryBody(QueryOptions):
     )
 
 
+class PrewarmBody(VersionedBody):
+    """Body of ``prewarm``."""
+
+    partitions: list[NonNegative] | None = Field(
+        None, description="Partitions of each segment; absent = all."
+    )
+    timeout_ms: Positive | None = Field(None, description="Time allowed; absent = no limit.")
+
+
 class ExplainOptions(IdBody):
     """Everything in the body of ``explain_plan`` but the query."""
 

@@ -1,0 +1,68 @@
+"""What can be done with an index of a table."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations at run time
+from starlette.responses import Response  # noqa: TC002 - same
+
+from lance_core.query.deadline import Deadline
+from service.api.client_watch import ClientWatch
+from service.api.demands import timeout_s
+from service.api.documented import documented
+from service.api.json_answers import json_answer
+from service.api.models.answers import PrewarmAnswer
+from service.api.models.requests import PrewarmBody
+from service.api.table_calls import Call
+
+if TYPE_CHECKING:
+    from lance_core.dataset import Dataset
+
+router = APIRouter(tags=["indices"])
+
+
+@router.post(
+    "/v1/table/{id}/index/{name}/prewarm",
+    openapi_extra=documented(answer=PrewarmAnswer, body=PrewarmBody, has_index=True),
+)
+async def prewarm_index(request: Request) -> Response:
+    """Load an index into memory, as far as the cache goes; stops when the caller goes away."""
+    call = await Call.read(request)
+    call.services.require_ready()
+    name: str = request.path_params["name"]
+    with ClientWatch(request.receive) as watch:
+        return await call.services.io.run(partial(_prewarm, call, name, watch))
+
+
+def _prewarm(call: Call, name: str, watch: ClientWatch) -> Response:
+    body = call.body(PrewarmBody)
+    deadline = Deadline(
+        time.monotonic() + timeout_s(call.exchange, body.timeout_ms), watch.has_left
+    )
+
+    def warm(dataset: Dataset) -> Response:
+        done = dataset.prewarm(name, body.partitions, deadline=deadline)
+        call.exchange.record.bytes_read = done.bytes_read
+        return json_answer(
+            {
+                "version": dataset.version,
+                "index": done.index_name,
+                "is_complete": done.is_complete,
+                "stopped": done.stopped,
+                "partitions": done.partitions,
+                "partitions_total": done.partitions_total,
+                "rows": done.rows,
+                "bytes": done.nbytes,
+                "bytes_read": done.bytes_read,
+                "store_requests": done.store_requests,
+                "elapsed_ms": done.elapsed_ms,
+                "skipped": [{"segment": s.uuid, "reason": s.reason} for s in done.skipped],
+            },
+            version=dataset.version,
+        )
+
+    return call.run(body, warm)
