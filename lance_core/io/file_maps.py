@@ -42,8 +42,8 @@ _checked: ContextVar[set[_FileMap] | None] = ContextVar("lance_core_checked_maps
 class checked_once:  # noqa: N801 - used like the functions of contextlib
     """Look at each file at its first use in this block only.
 
-    For short blocks: a file that shrinks after its first use goes unseen until the block ends, as
-    it would while a kernel reads it.
+    A file that shrinks after its first use goes unseen until the block ends, as it would while a
+    kernel reads it.
     """
 
     __slots__ = ("_token",)

@@ -127,10 +127,10 @@ class QueryEngine:
         with metered() as meter:
             if isinstance(request, ScanQuery):
                 return self._run_scan(request, meter, started, resident_only=resident_only)
-            if not resident_only:
-                return self._run_vector(request, deadline, meter, started, resident_only=False)
-            with checked_once():  # such a run is short
-                return self._run_vector(request, deadline, meter, started, resident_only=True)
+            with checked_once():  # a run takes milliseconds, and each look lets go of the GIL
+                return self._run_vector(
+                    request, deadline, meter, started, resident_only=resident_only
+                )
 
     def plan(self, request: Request) -> Plan:
         """Return what `run` would do; reads segment headers that are not in memory.
