@@ -105,7 +105,8 @@ class DatasetReads:
         ----------
         vector
             Shape ``(d,)``, or ``(m, d)`` for several queries at once: the answer then begins with
-            the column ``query_index``.
+            the column ``query_index``. Where rows hold lists of vectors, these are the vectors of
+            one query. For columns of uint8 it holds whole numbers from 0 to 255.
         k
             Rows wanted per query vector; None = all.
         row_ids
@@ -116,7 +117,8 @@ class DatasetReads:
         columns
             Columns of the answer; None = all. ``_distance`` is added.
         metric
-            ``l2`` (squared), ``cosine`` or ``dot``; None = that of the index, else ``l2``.
+            ``l2`` (squared), ``cosine`` or ``dot``, for uint8 ``hamming``; None = that of the
+            index, else ``l2`` or ``hamming``.
         nprobes
             Partitions to search per segment; None = chosen by how close the centroids are.
         minimum_nprobes, maximum_nprobes
@@ -306,7 +308,8 @@ def _as_ranks(indices: ArrayLike) -> NDArray[np.int64]:
 
 def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     try:
-        vectors = np.asarray(vector, np.float32)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused with the rest
+            vectors = np.asarray(vector, np.float32)
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidRequestError(f"the query vector is no array of numbers: {error}") from error
     if vectors.ndim not in {1, 2}:

@@ -78,6 +78,15 @@ def fit_vectors(column: VectorColumn, vectors: NDArray[np.float32]) -> NDArray[n
     return rounded.astype(np.float32)
 
 
+def unit_vector(column: VectorColumn, query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a query vector, shape ``(d,)``, divided by its norm, as cosine indices are searched.
+
+    For a float16 column it is rounded to float16, as pylance 14.0.2 does.
+    """
+    unit = query / np.linalg.norm(query)
+    return unit.astype(np.float16).astype(np.float32) if column.type.element == "float16" else unit
+
+
 def _are_bytes(vectors: NDArray[np.float32]) -> bool:
     inside = (vectors >= 0) & (vectors <= _LARGEST_BYTE) & (vectors == np.floor(vectors))
     return bool(inside.all())

@@ -28,7 +28,8 @@ class VectorQuery:
     Parameters
     ----------
     vectors
-        Shape ``(m, d)``, float32, finite. One answer block per row. None with ``row_ids``.
+        Shape ``(m, d)``, float32, finite. One answer block per row, but all are one query where the
+        rows of the table hold lists of vectors. None with ``row_ids``.
     k
         Rows wanted per query vector; None = all rows.
     column
@@ -36,8 +37,8 @@ class VectorQuery:
     columns
         Columns of the answer in order; None = all columns of the table.
     metric
-        ``l2``, ``cosine`` or ``dot``; None = the metric of the index that is used, else ``l2``.
-        ``hamming`` is known and fits no column of floats.
+        ``l2``, ``cosine`` or ``dot``, for columns of uint8 ``hamming``; None = the metric of the
+        index that is used, else ``l2`` or ``hamming``.
     min_probes, max_probes
         Bounds of the number of partitions probed per segment. Both equal: exactly that many. None:
         no bound on that side, and the number is found by automatic probing.
@@ -52,7 +53,7 @@ class VectorQuery:
     fast_search
         True: search only rows that an index covers.
     batched
-        True: the answer begins with the column ``query_index``.
+        True: the answer begins with the column ``query_index``, unless all vectors are one query.
     filter
         Predicate over the rows, see `lance_core.expr.predicate`; rows for which it is unknown do
         not pass. None = all rows pass.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.index.candidates import Candidates
+from lance_core.query.fitted_vectors import unit_vector
 from lance_core.query.merge import NO_CANDIDATES, merge, within, without
 from lance_core.query.multivector import rank_by_hits
 from lance_core.query.query_groups import hold_first_probes, query_groups
@@ -181,7 +182,7 @@ class VectorSearch:
 
     def _segment_searches(self, query: NDArray[np.float32]) -> list[SegmentSearch]:
         if self._plan.metric == "cosine":
-            query = query / np.linalg.norm(query)
+            query = unit_vector(self._column.vectors, query)
         found = []
         for search in self._plan.searches:
             bound = self._bound(search)
