@@ -26,7 +26,7 @@ class Candidates:
 
     def first(self, count: int) -> Candidates:
         """Return the nearest ``count`` rows."""
-        return self.slice(0, count)
+        return self if count >= len(self.distances) else self.slice(0, count)
 
     def slice(self, start: int, stop: int) -> Candidates:
         """Return the rows at places ``[start, stop)``."""

@@ -103,16 +103,19 @@ class VectorSearch:
         if plan.k == 0:
             return [NO_CANDIDATES for _ in queries]
         of_index = self._search_indices(queries)
-        of_flat = self._search_flat(queries)
+        of_flat = self._search_flat(queries, of_index)
         of_list = self._search_listed(queries)
         with self._measures.measure(MERGE) as facts:
-            ranked = []
-            for place, lists in enumerate(zip(of_index, of_flat, of_list, strict=True)):
-                found = merge(lists, plan.num_ranked)
-                if itself is not None:
-                    found = without(found, itself[place])
-                ranked.append(found.first(plan.offset + plan.k))
-                facts.rows += len(ranked[-1])
+            num_ranked = plan.num_ranked
+            ranked = [
+                merge(lists, num_ranked) for lists in zip(of_index, of_flat, of_list, strict=True)
+            ]
+            if itself is not None:
+                ranked = [
+                    without(found, row).first(num_ranked - 1)
+                    for found, row in zip(ranked, itself, strict=True)
+                ]
+            facts.rows += sum(map(len, ranked))
         return ranked
 
     def _search_indices(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
@@ -164,7 +167,7 @@ class VectorSearch:
         if plan.rescore is not None:
             candidates, keep = plan.rescore.candidates, plan.rescore.k
         exact = self._rescored(merge(lists, candidates), query, keep)
-        return merge([exact, extra], keep)
+        return exact if len(extra) == 0 else merge([exact, extra], keep)
 
     def _rescored(
         self, candidates: Candidates, query: NDArray[np.float32], keep: int
@@ -263,7 +266,10 @@ class VectorSearch:
         unscored = Candidates(np.zeros(len(missing_ids), np.float32), missing_ids)
         return self._rescored(unscored, query, self._plan.num_ranked)
 
-    def _search_flat(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
+    def _search_flat(
+        self, queries: Sequence[NDArray[np.float32]], of_index: Sequence[Candidates]
+    ) -> list[Candidates]:
+        """Search what no index covers for rows that may rank before those an index has found."""
         flat = self._plan.flat
         if flat is None:
             return [NO_CANDIDATES for _ in queries]
@@ -273,12 +279,24 @@ class VectorSearch:
                 flat,
                 self._row_filter,
                 queries,
+                [(self._plan.lower_bound, self._upper_bound(found)) for found in of_index],
                 deadline=self._deadline,
                 resident_only=self._resident_only,
             )
             facts.rows += sum(len(each) for each in found)
         self.tally.rows_scanned_flat += num_rows * len(queries)
         return found
+
+    def _upper_bound(self, found: Candidates) -> float | None:
+        """Return what the distances of further rows must be below, None if there is no bound."""
+        plan = self._plan
+        if not 0 < plan.num_ranked <= len(found):
+            return plan.upper_bound
+        # A row at the same distance may have the smaller id.
+        last = float(np.nextafter(found.distances[plan.num_ranked - 1], np.float32(np.inf)))
+        if not np.isfinite(last):
+            return plan.upper_bound
+        return last if plan.upper_bound is None else min(last, plan.upper_bound)
 
     def _search_listed(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
         listed = self._plan.listed
