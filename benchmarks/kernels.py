@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.index.vector.rabit_extra import extra_layout
 from lance_core.kernels.exact import scan_pages, score_rows
 from lance_core.kernels.ivf_flat import search_flat
 from lance_core.kernels.ivf_pq import search_pq
+from lance_core.kernels.ivf_rq import ROUNDED, RabitCodes, search_rq
 from lance_core.kernels.ivf_sq import search_sq
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.pq_table import NUM_CODES
 from lance_core.kernels.rank import rank_centroids
+from lance_core.kernels.rq_rotation import NUM_ROUNDS
 from lance_core.kernels.topk import TopRows
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ NUM_ROWS = 1_000_000
 NUM_PARTITIONS = 1_000
 DIMENSION = 128
 NUM_SUB_VECTORS = 16
+NUM_EXTRA_BITS = 4
 NUM_PROBES = 64
 ROWS_PER_PARTITION = 1_078
 
@@ -56,6 +60,22 @@ def blocks_of(
     return table
 
 
+def rabit_codes() -> RabitCodes:
+    """Return the form of codes of one sign and `NUM_EXTRA_BITS` bits per dimension."""
+    layout = extra_layout(NUM_EXTRA_BITS, DIMENSION)
+    return RabitCodes(
+        signs=np.ones((NUM_ROUNDS, DIMENSION), np.float32),
+        matrix=np.empty((0, DIMENSION), np.float32),
+        num_extra_bits=NUM_EXTRA_BITS,
+        row_bytes=layout.row_bytes,
+        fields=layout.fields,
+        dimensions=layout.dimensions,
+        factors=layout.factors,
+        is_residual=False,
+        is_dot=False,
+    )
+
+
 class Synthetic:
     """Random vectors and codes of the measured size, and one run of each kernel over them."""
 
@@ -72,6 +92,17 @@ class Synthetic:
         self.bytes = self.generator.integers(0, 256, (NUM_ROWS, DIMENSION), np.uint8)
         self.sq_blocks = blocks_of(self.bytes, self.ordinals, DIMENSION)
         self.flat_blocks = blocks_of(self.vectors, self.ordinals, DIMENSION * 4)
+        self.rabit = rabit_codes()
+        # Errors are such that the signs rule out all but about one row of a hundred.
+        self.factors = self.generator.random((3, NUM_ROWS), np.float32)
+        self.factors *= np.array([[100], [0.01], [0.1]], np.float32)
+        self.rq_blocks = self._rq_blocks()
+
+    def _rq_blocks(self) -> NDArray[np.int64]:
+        """Return the block table of RaBitQ: codes, factors and extra codes of each partition."""
+        extra = blocks_of(self.bytes, self.ordinals, self.rabit.row_bytes)[:, :1]
+        add, scale, error = (blocks_of(row, self.ordinals, 4)[:, :1] for row in self.factors)
+        return np.hstack([self.pq_blocks, add, scale, error, extra, add, scale])
 
     def _normal(self, *shape: int) -> NDArray[np.float32]:
         return self.generator.standard_normal(shape, np.float32)
@@ -112,6 +143,23 @@ class Synthetic:
         search_sq(blocks, self.query(), (-4.0, 4.0), self.words, top, is_dot=is_dot)
         top.nearest()
 
+    def search_rq(self, k: int, *, use_extra: bool = True) -> None:
+        """Search partitions of RaBitQ codes."""
+        chosen = self.probes()
+        top = TopRows(k, NUM_PROBES * ROWS_PER_PARTITION)
+        search_rq(
+            self.rq_blocks[chosen],
+            chosen,
+            self.query(),
+            self.centroids,
+            self.rabit,
+            self.words,
+            top,
+            levels=ROUNDED,
+            use_extra=use_extra,
+        )
+        top.nearest()
+
     def search_flat(self, metric: int) -> None:
         """Search partitions of whole vectors."""
         top = TopRows(10, NUM_PROBES * ROWS_PER_PARTITION)
@@ -140,6 +188,9 @@ def main() -> None:
     for k in (10, 100, 400, 1_000, 3_000):
         timed(f"PQ, 64 probes, k' = {k}", partial(data.search_pq, k), 300)
     timed("PQ dot, 64 probes, k' = 100", partial(data.search_pq, 100, is_dot=True), 300)
+    for k in (10, 40, 1_000):
+        timed(f"RQ, 64 probes, k' = {k}", partial(data.search_rq, k), 300)
+    timed("RQ by signs, 64 probes", partial(data.search_rq, 10, use_extra=False), 300)
     timed("SQ, 64 probes", data.search_sq, 200)
     timed("SQ dot, 64 probes", partial(data.search_sq, is_dot=True), 200)
     for metric, name in enumerate(("l2", "cosine", "dot")):
