@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_METRIC = "l2"
 DEFAULT_FEW_ROWS = 20_000
+_ROWS_SCANNED_PER_PICKED = 8
 
 _CONTESTED = "other segments claim the same fragments"
 
@@ -211,7 +212,7 @@ def plan_vector(
     """
     require_breadth(request, choice)
     searched = _searched_fragments(request, choice)
-    prefilter = None
+    prefilter, num_live = None, num_rows
     if passing is not None:
         num_rows = passing.within(searched)
         prefilter = Prefilter(passing.text, num_rows)
@@ -246,7 +247,7 @@ def plan_vector(
         approx_mode=request.approx_mode,
     )
     if prefilter is not None:
-        reason = _why_listed(prefilter, plan, probes)
+        reason = _why_listed(prefilter, plan, probes, num_live)
         if reason is not None:
             listed = ListedSearch(searched, num_rows, ranked, reason)
             return replace(plan, searches=(), flat=None, rank_by_hits=None, listed=listed)
@@ -258,16 +259,21 @@ def _searched_fragments(request: VectorQuery, choice: IndexChoice) -> BitMap:
     return covered if request.fast_search else covered | choice.uncovered
 
 
-def _why_listed(prefilter: Prefilter, plan: VectorPlan, probes: ProbeBounds) -> str | None:
+def _why_listed(
+    prefilter: Prefilter, plan: VectorPlan, probes: ProbeBounds, num_live: int
+) -> str | None:
     """Say why the rows that pass are scored one by one, None if they are not.
 
     Where the number of partitions was left open, all rows that pass are to be found if no more are
-    asked for. Most partitions would have to be searched for that.
+    asked for. Most partitions would have to be searched for that. Without an index all vectors
+    would be scanned, each of them in less time than one that is picked.
     """
     if prefilter.num_rows <= plan.few_rows:
         return f"at most {plan.few_rows} rows pass the filter"
     if plan.searches and not probes.is_fixed and prefilter.num_rows <= plan.num_ranked:
         return "all rows that pass the filter are asked for"
+    if not plan.searches and prefilter.num_rows * _ROWS_SCANNED_PER_PICKED <= num_live:
+        return "no index is used, and few of the rows pass the filter"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from lance_core.query.merge import merge, rank, within
+from lance_core.query.merge import merge, rank, rank_first, within, without
 
 rows = st.lists(
     st.tuples(
@@ -63,3 +63,22 @@ def test_many_ties_are_ranked_by_row_address(distances, shuffle):
         if not np.isnan(distance)
     ]
     assert pairs(found) == sorted(numbers)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, float("inf"), float("nan")]), max_size=200),
+    st.integers(0, 60),
+)
+def test_ranking_the_first_rows_is_ranking_all_and_cutting(distances, k):
+    numbers = np.array(distances, np.float32)
+    addresses = np.arange(len(numbers), dtype=np.uint64)[::-1].copy()
+    expected = rank(numbers, addresses).first(k)
+    assert pairs(rank_first(numbers, addresses, k)) == pairs(expected)
+
+
+@given(rows, st.integers(0, 50))
+def test_a_row_that_is_left_out_leaves_the_others_in_order(whole, place):
+    found = ranked(whole)
+    row = int(found.row_ids[place]) if place < len(found) else 1
+    expected = [each for each in pairs(found) if each[1] != row]
+    assert pairs(without(found, row)) == expected

@@ -212,10 +212,11 @@ def test_all_rows_that_pass_are_scored_if_all_are_asked_for_and_probes_are_open(
     assert (made.listed is not None) == is_listed
 
 
-def test_without_an_index_all_vectors_are_scanned_behind_a_mask():
-    made = filtered([], {0: 300, 1: 200}, few_rows=0, k=500)
-    assert made.listed is None
-    assert made.flat is not None
+@pytest.mark.parametrize(("passing", "is_listed"), [(1_251, False), (1_250, True)])
+def test_without_an_index_all_vectors_are_scanned_unless_few_of_them_pass(passing, is_listed):
+    made = filtered([], {0: passing}, few_rows=0, k=10)
+    assert (made.listed is not None) == is_listed
+    assert (made.flat is not None) != is_listed
 
 
 def test_a_filter_that_lets_nothing_pass_needs_no_search():
