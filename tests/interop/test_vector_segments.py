@@ -170,7 +170,8 @@ def test_a_warm_search_reads_nothing_and_a_cold_one_little_more_than_its_partiti
 def test_no_kernel_is_compiled_during_a_query(tmp_path: Path) -> None:
     warm_kernels()
     before = num_signatures()
-    for index_type, options in (("IVF_FLAT", {}), ("IVF_PQ", {"num_sub_vectors": 4})):
+    kinds = [("IVF_FLAT", {}), ("IVF_PQ", {"num_sub_vectors": 4}), ("IVF_RQ", {}), ("IVF_SQ", {})]
+    for index_type, options in kinds:
         built = build_index(tmp_path / index_type, index_type, "dot", options=options)
         for store in (built.store(), CountingStore(built.store())):
             open_segment(store).search(built.queries(1)[0], 10, 3)
