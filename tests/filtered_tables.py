@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DIMENSION, NUM_ROWS, NUM_APPENDED, NUM_PARTITIONS = 16, 4_000, 200, 24
+DIMENSION, NUM_ROWS, NUM_APPENDED, NUM_PARTITIONS = 16, 4_000, 200, 80
 FILTERS = {  # by the part of the rows that pass, in per mille
     1: "share < 1",
     10: "share < 10",
@@ -56,7 +56,9 @@ def write_table(folder: Path, state: str, kind: str, metric: str) -> lance.Lance
     dataset = lance.write_dataset(
         rows(0, NUM_ROWS), str(folder), max_rows_per_file=1_500, enable_stable_row_ids=stable
     )
-    sizes: dict[str, Any] = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
+    sizes: dict[str, Any] = {"sample_rate": 16}  # so that there are enough rows per partition
+    if kind.endswith("PQ"):
+        sizes["num_sub_vectors"] = 4
     dataset.create_index("vec", kind, metric=metric, num_partitions=NUM_PARTITIONS, **sizes)
     if state in {"appended", "two segments", "compacted ids"}:
         dataset.insert(rows(NUM_ROWS, NUM_ROWS + NUM_APPENDED))

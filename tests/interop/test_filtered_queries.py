@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import lance_core
@@ -15,7 +17,6 @@ from tests.neighbour_checks import assert_same_neighbours, scale_of
 
 if TYPE_CHECKING:
     import lance
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -79,7 +80,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize("per_mille", FILTERS)
 def test_masked_probing_finds_what_pylance_finds(table, per_mille):
     for query in QUERIES:
-        for k, nprobes, refine in ((1, 5, None), (10, 5, None), (10, 12, 3), (100, 24, 2)):
+        for k, nprobes, refine in ((1, 5, None), (10, 9, None), (10, 30, 3), (100, 80, 2)):
             ours = table.query(
                 table.masked,
                 query,
@@ -217,3 +218,38 @@ def test_explain_tells_how_a_filter_is_applied(table):
     request = VectorQuery(vectors=QUERIES[:1], filter=FILTERS[100], prefilter=False)
     assert "Postfilter: filter=share < 100" in table.masked.explain(request)
     assert "rows=" in table.masked.analyze(request)
+
+
+def test_filters_may_name_what_no_file_stores(table):
+    rows = table.usual.scan(["id", "_rowid", "_rowaddr", "_rowoffset"]).read_all()
+    for name in ("_rowid", "_rowaddr", "_rowoffset"):
+        bound = int(np.median(rows[name].to_numpy()))
+        allowed = rows["id"].to_numpy()[rows[name].to_numpy() < bound]
+        for given in (table.masked, table.usual):
+            found = table.query(
+                given,
+                QUERIES[0],
+                k=50,
+                filter=f"{name} < {bound}",
+                min_probes=24,
+                max_probes=24,
+            ).table["id"]
+            assert len(found) == 50
+            assert np.isin(found.to_numpy(), allowed).all()
+        after = table.query(
+            table.usual, QUERIES[0], k=50, filter=f"{name} < {bound}", prefilter=False
+        ).table["id"]
+        assert 0 < len(after) < 50
+        assert np.isin(after.to_numpy(), allowed).all()
+
+
+def test_queries_that_come_at_once_share_one_evaluation(table):
+    dataset = lance_core.open_dataset(table.usual.uri, session=Session(few_rows=0))
+    requests = [
+        VectorQuery(vectors=query[None], columns=("id",), filter="share < 333", k=5)
+        for query in draw(80, 16)
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        found = [result.table for result in pool.map(dataset.run, requests)]
+    expected = [table.masked.run(request).table for request in requests]
+    assert all(ours.equals(theirs) for ours, theirs in zip(found, expected, strict=True))

@@ -25,7 +25,7 @@ options = st.fixed_dictionaries(
     {"k": st.sampled_from([1, 3, 10, 40, 700, None])},
     optional={
         "per_mille": st.sampled_from(list(FILTERS)),
-        "probes": st.tuples(st.integers(1, 30), st.integers(0, 10)),
+        "probes": st.tuples(st.integers(1, 90), st.integers(0, 10)),
         "refine_factor": st.integers(1, 4),
         "offset": st.integers(0, 15),
         "lower_bound": st.floats(-5, 10, width=32),
@@ -139,7 +139,7 @@ def test_more_probes_find_nothing_farther(table, k, per_mille, number):
     if per_mille is not None:
         asked["per_mille"] = per_mille
     before = np.empty(0, np.float32)
-    for probes in (1, 4, 12, 24):
+    for probes in (1, 4, 12, 80):
         found = table.run(VECTORS[number : number + 1], asked, probes=(probes, 0))
         distances = found.table["_distance"].to_numpy()
         assert len(distances) >= len(before)
