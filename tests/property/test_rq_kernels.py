@@ -216,14 +216,20 @@ class Coded:
         return arrays
 
     def search(self, k: int, levels: int, words: NDArray[np.uint64], **bounds: Any) -> Any:
+        top = TopRows(k, sum(map(len, self.ordinals)), **bounds)
+        self.search_into(top, levels, words, slice(None))
+        return top.nearest()
+
+    def search_into(
+        self, top: TopRows, levels: int, words: NDArray[np.uint64], partitions: slice
+    ) -> None:
         rows = [
             [address_of(arrays[0]), address_of(own), len(own), *map(address_of, arrays[1:])]
             for arrays, own in zip(self._arrays, self.ordinals, strict=True)
         ]
-        top = TopRows(k, sum(map(len, self.ordinals)), **bounds)
         search_rq(
-            np.array(rows, np.int64),
-            self.probes,
+            np.array(rows, np.int64)[partitions],
+            self.probes[partitions],
             self.query,
             self.centroids,
             self.codes,
@@ -232,7 +238,6 @@ class Coded:
             levels=levels,
             use_extra=True,
         )
-        return top.nearest()
 
     def terms(self, partition: int) -> tuple[float, float, float, float]:
         """Return what is added, ratio, origin and slack."""
@@ -283,6 +288,21 @@ def test_rows_are_ruled_out_by_the_worst_distance_kept_before_them(
     np.testing.assert_allclose(found, distances, rtol=1e-4, atol=1e-3)
     # Rows whose distances round alike may change places.
     assert len(set(ordinals.tolist()) ^ {each for _, each in expected}) <= 2
+
+
+@searches
+def test_a_search_in_pieces_finds_what_one_search_does(
+    seed: int, lengths: list[int], width: int, num_bits: int, is_dot: bool
+) -> None:
+    coded = Coded(seed, lengths, width, num_bits, is_dot=is_dot)
+    words = all_rows(sum(lengths))
+    expected, order = coded.search(10, ROUNDED, words)
+    top = TopRows(10, sum(lengths))
+    coded.search_into(top, ROUNDED, words, slice(1))
+    coded.search_into(top, ROUNDED, words, slice(1, None))
+    found, ordinals = top.nearest()
+    assert found.tolist() == expected.tolist()
+    assert ordinals.tolist() == order.tolist()
 
 
 @searches

@@ -35,7 +35,7 @@ _SIGNS = "_rabit_codes"
 _FACTORS = ("__add_factors", "__scale_factors")
 _ERRORS = "__error_factors"
 _EXTRA = "__blocked_ex_codes"
-_EXTRA_FACTORS = ("__add_factors_ex", "__scale_factors_ex")
+_ALL_BUT_SIGNS = (*_FACTORS, _ERRORS, _EXTRA, "__add_factors_ex", "__scale_factors_ex")
 
 _BYTE_BITS = 8
 _FLOATS = (pa.float32(),)
@@ -83,13 +83,14 @@ class RabitQuantizer:
     @property
     def columns(self) -> tuple[PayloadColumn, ...]:
         """Codes and factors."""
+        names = _ALL_BUT_SIGNS if self.has_extra else _FACTORS
         signs = PayloadColumn(_SIGNS, _BYTES, self.sign_bytes)
-        numbers = [PayloadColumn(name, _FLOATS, None) for name in _FACTORS]
-        if not self.has_extra:
-            return (signs, *numbers)
-        extra = PayloadColumn(_EXTRA, _BYTES, self.layout.row_bytes)
-        more = [PayloadColumn(name, _FLOATS, None) for name in _EXTRA_FACTORS]
-        return (signs, *numbers, PayloadColumn(_ERRORS, _FLOATS, None), extra, *more)
+        return (signs, *(self._column(name) for name in names))
+
+    def _column(self, name: str) -> PayloadColumn:
+        if name == _EXTRA:
+            return PayloadColumn(name, _BYTES, self.layout.row_bytes)
+        return PayloadColumn(name, _FLOATS, None)
 
     @property
     def num_arrays(self) -> int:
@@ -125,9 +126,9 @@ class RabitQuantizer:
         """
         signs, *others = columns
         arrays: list[NDArray[Any]] = [self._packed_signs(signs, is_kept)]
-        for column, values in zip(self.columns[1:], others, strict=True):
+        for name, values in zip(_ALL_BUT_SIGNS[: len(others)], others, strict=True):
             kept = _kept(values, is_kept)
-            arrays.append(self.layout.regroup(kept) if column.name == _EXTRA else kept)
+            arrays.append(self.layout.regroup(kept) if name == _EXTRA else kept)
         return tuple(arrays)
 
     def _packed_signs(

@@ -77,8 +77,10 @@ class ExtraLayout:
         Returns
         -------
         NDArray[np.uint8]
-            Of the same shape; owns its memory.
+            Of the same shape; the codes themselves where that moves nothing.
         """
+        if not self.has_plane or self.main_bytes == 0:
+            return codes
         block_bytes = self.row_bytes // self.num_blocks
         blocks = codes.reshape(len(codes), self.num_blocks, block_bytes)
         main, planes = blocks[:, :, : self.main_bytes], blocks[:, :, self.main_bytes :]
