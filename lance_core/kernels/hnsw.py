@@ -187,16 +187,32 @@ def _search_graphs(
         scorer = Scorer(rows, metric, address, row_bytes, prepared, width, factor, offset)
         wanted = Wanted(blocks[block, 1], words_address, num_words, first, limit)
         graph = graph_of(blocks, block)
-        enough = num_nodes * _SCAN_BELOW_PERCENT // 100
         if is_fast:
             num_passing = mark_passing(wanted, num_nodes, waypoints.passing)
         else:
-            num_passing = count_passing(wanted, num_nodes, enough)
-        if num_passing < enough:
+            num_passing = count_passing(wanted, num_nodes, few_rows(num_nodes))
+        if is_scanned(num_nodes, num_passing, ef, is_fast):
             scan(scorer, wanted, num_nodes, scratch, keys, state, k, lower)
         else:
             count = walk(graph, scorer, wanted, scratch, waypoints, ef, k, num_passing, is_fast)
             offer_found(wanted, scratch, count, keys, state, k, lower)
+
+
+@kernel
+def few_rows(num_nodes: int) -> int:
+    """Return the number of rows below which those that pass are scanned."""
+    return num_nodes * _SCAN_BELOW_PERCENT // 100
+
+
+@kernel
+def is_scanned(num_nodes: int, num_passing: int, ef: int, is_fast: bool) -> bool:
+    """Tell whether all rows that pass are scored, without a walk.
+
+    Because they are few, or because a walk would keep every row that it can reach.
+    """
+    if num_passing < few_rows(num_nodes):
+        return True
+    return ef >= num_nodes and not (is_fast and num_passing < num_nodes)
 
 
 @kernel

@@ -193,8 +193,11 @@ def test_ranges_of_distances_are_kept(table: Table) -> None:
 
 def test_walks_with_a_refine_factor_find_what_those_of_pylance_find(table: Table) -> None:
     ours = table.ours()
-    for query in table.queries(4):
-        table.compare(ours, query, 10, None, 3, refine_factor=3)
+    for query in table.queries(8):
+        estimates = table.compare(ours, query, 31, 45, 3)["_distance"].to_numpy()
+        # Which of several rows at the same estimate are refined is not promised.
+        if estimates[30] - estimates[29] > 1e-4 * abs(estimates[29]):
+            table.compare(ours, query, 10, 45, 3, refine_factor=3)
 
 
 def test_a_walk_that_would_keep_too_few_rows_is_refused(table: Table) -> None:
