@@ -102,7 +102,9 @@ class QueryOptions(VersionedBody):
     columns: list[str] | None = Field(None, description="Columns of the answer; absent = all.")
     with_row_id: bool | None = Field(None, description="Add the column `_rowid`.")
     distance_type: str | None = Field(
-        None, description="`l2`, `cosine` or `dot`; absent: the index's, else `l2`."
+        None,
+        description="`l2`, `cosine` or `dot`, for uint8 vectors `hamming`; absent: the index's, else"
+        " `l2` or `hamming`.",
     )
     nprobes: NonNegative | None = Field(None, description="Partitions to probe.")
     minimum_nprobes: NonNegative | None = Field(None, description="Wins over `nprobes`.")
@@ -158,7 +160,9 @@ class QueryBody(QueryOptions):
     """Body of ``query`` and ``analyze_plan``."""
 
     vector: list[float] | list[list[float]] | SingleVector | MultiVector | None = Field(
-        None, description="One vector, or several; empty or absent = a plain query."
+        None,
+        description="One vector, or several: of a batch of queries, or of one query where rows hold"
+        " lists of vectors. Empty or absent = a plain query.",
     )
     columns: list[str] | ColumnNames | None = Field(  # type: ignore[assignment]  # wider: the wire
         None, description="Columns of the answer; absent = all."
