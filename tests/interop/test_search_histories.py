@@ -98,8 +98,12 @@ class History:
         lance.dataset(self.uri).merge_insert("id").when_matched_update_all().execute(rows)
         self.live.update(zip(ids, vectors, strict=True))
 
-    def nearest(self, query: np.ndarray, k: int) -> pa.Table:
-        rows = [(row, vector) for row, vector in self.live.items() if vector is not None]
+    def nearest(self, query: np.ndarray, k: int, first_id: int = 0) -> pa.Table:
+        rows = [
+            (row, vector)
+            for row, vector in self.live.items()
+            if vector is not None and row >= first_id
+        ]
         vectors = np.array([vector for _, vector in rows], np.float32).reshape(-1, DIMENSION)
         distances = exact_distances(vectors, query, self.metric)
         first = np.argsort(distances, kind="stable")[:k]
@@ -113,9 +117,15 @@ class History:
     seed=st.integers(0, 2**32 - 1),
     k=st.sampled_from([1, 5, 300]),
     stable_row_ids=st.booleans(),
+    few_rows=st.sampled_from([0, 20_000]),
 )
 def test_the_nearest_live_rows_are_found_after_any_history(
-    steps: list[tuple[str, int]], metric: str, seed: int, k: int, stable_row_ids: bool
+    steps: list[tuple[str, int]],
+    metric: str,
+    seed: int,
+    k: int,
+    stable_row_ids: bool,
+    few_rows: int,
 ):
     with TemporaryDirectory() as folder:
         history = History(
@@ -127,7 +137,8 @@ def test_the_nearest_live_rows_are_found_after_any_history(
         history.append(120)
         for kind, argument in steps:
             history.step(kind, argument)
-        dataset = lance_core.open_dataset(history.uri)
+        session = lance_core.Session(few_rows=few_rows)
+        dataset = lance_core.open_dataset(history.uri, session=session)
         assert dataset.count_rows() == len(history.live)
         query = history.generator.standard_normal(DIMENSION).astype(np.float32)
         asked: dict[str, Any] = {"columns": ["id"], "metric": metric, "nprobes": 1000}
@@ -135,6 +146,10 @@ def test_the_nearest_live_rows_are_found_after_any_history(
             found = dataset.search(query, k, **asked, **extra)
             expected = history.nearest(query, k)
             scale = scale_of(expected["_distance"].to_numpy(), query, metric)
+            assert_same_neighbours(found, expected, scale=scale)
+            first_id = int(history.generator.integers(history.next_id + 1))
+            found = dataset.search(query, k, filter=f"id >= {first_id}", **asked, **extra)
+            expected = history.nearest(query, k, first_id)
             assert_same_neighbours(found, expected, scale=scale)
 
 
