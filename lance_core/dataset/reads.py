@@ -12,7 +12,7 @@ from lance_core.dataset.places import branch_of, told_below
 from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
-from lance_core.query.explain import analyze_text, explain_text
+from lance_core.query.explain import PlanReport
 from lance_core.query.prewarm import ignore_progress
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.scan.projection import resolve_projection
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
+    from lance_core.query.why_not import WhyNot
     from lance_core.table.snapshot import Snapshot
 
 
@@ -267,13 +268,46 @@ class DatasetReads:
         """
         return self.session.cache.figures_of(self.snapshot.scheduler.store.key)
 
+    def why_not(
+        self, request: VectorQuery, row_id: int, deadline: Deadline = NO_DEADLINE
+    ) -> WhyNot:
+        """Tell what keeps a row out of the answer to a query, or where it stands in it.
+
+        Runs the query, and parts of it; may look through a whole index for the row.
+
+        Parameters
+        ----------
+        request
+            A query with one vector, or by one row.
+        row_id
+            The row, by its ``_rowid``.
+        deadline
+            Looked at between pieces of work.
+
+        Raises
+        ------
+        InvalidRequestError
+            The request does not fit the schema, has several vectors, or that is no row id.
+        UnsupportedFeatureError
+            Rows hold lists of vectors.
+        """
+        return self._engine.why_not(request, row_id, deadline)
+
     def explain(self, request: Request) -> str:
         """Return what `run` would do, as text."""
-        return explain_text(self._engine.plan(request))
+        return self.explain_plan(request).text()
 
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
-        return analyze_text(self.run(request, deadline))
+        return self.analyze_plan(request, deadline).text()
+
+    def explain_plan(self, request: Request) -> PlanReport:
+        """Return what `run` would do, as a tree for programs."""
+        return PlanReport.of_plan(self._engine.plan(request), self.version)
+
+    def analyze_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
+        """Run a request and return what was done, as a tree for programs."""
+        return PlanReport.of_run(self.run(request, deadline))
 
     def _at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version."""

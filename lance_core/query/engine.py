@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import InvalidRequestError
 from lance_core.io.file_maps import checked_once
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
@@ -35,6 +36,7 @@ from lance_core.query.stats import PlanKind, QueryStats, StopReason
 from lance_core.query.steps import POSTFILTER, SCAN, TAKE
 from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
+from lance_core.query.why_not import WhyNotFinder
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import RowTaker
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from lance_core.index.candidates import Candidates
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.session import Session
+    from lance_core.query.why_not import WhyNot
     from lance_core.scan.projection import Projection
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
@@ -141,6 +144,30 @@ class QueryEngine:
             return self._plan_scan(request)
         return self._prepared_query(request, NO_DEADLINE, resident_only=False).plan
 
+    def why_not(self, request: VectorQuery, row_id: int, deadline: Deadline) -> WhyNot:
+        """Tell what keeps a row out of an answer; see `DatasetReads.why_not`."""
+        with metered() as meter:
+            prepared = self._prepared_query(request, deadline, resident_only=False)
+            queries = _query_vectors(request, prepared)
+            if len(queries) != 1:
+                raise InvalidRequestError(
+                    f"{len(queries)} query vectors are given; ask about one answer at a time"
+                )
+            finder = WhyNotFinder(
+                self._session,
+                self._snapshot,
+                prepared.column,
+                prepared.plan,
+                prepared.prefilter,
+                prepared.postfilter,
+                queries[0],
+                None if request.row_ids is None else request.row_ids[0],
+                requested_k=_requested_k(request, prepared.plan),
+                meter=meter,
+                deadline=deadline,
+            )
+            return finder.find(row_id)
+
     def prewarm(
         self,
         index: str,
@@ -221,7 +248,7 @@ class QueryEngine:
             prepared.column,
             plan,
             prepared.prefilter,
-            requested_k=plan.k if request.k is None else request.k + request.offset,
+            requested_k=_requested_k(request, plan),
             deadline=deadline,
             measures=measures,
             resident_only=resident_only,
@@ -377,6 +404,11 @@ def _is_local(snapshot: Snapshot) -> bool:
     return snapshot.scheduler.store.map(snapshot.manifest.path) is not None and all(
         "://" not in base.path or base.path.startswith("file://") for base in bases
     )
+
+
+def _requested_k(request: VectorQuery, plan: VectorPlan) -> int:
+    """Return how many rows are wanted, before the plan cut them to those that there are."""
+    return plan.k if request.k is None else request.k + request.offset
 
 
 def _query_vectors(request: VectorQuery, prepared: _PreparedQuery) -> Sequence[NDArray[np.float32]]:

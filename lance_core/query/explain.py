@@ -1,158 +1,131 @@
-"""Plans as text for people, with measured facts after a run."""
+"""Plans for people, as text, and for programs, as JSON; with measured facts after a run.
+
+The JSON form has a version of its own, `SCHEMA_VERSION`: members and settings may be added to it,
+and none changes its meaning or goes away without another version.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from lance_core.query.plan import IndexSearch, Plan, ScanPlan, VectorPlan
-from lance_core.query.steps import (
-    FLAT,
-    LISTED,
-    MERGE,
-    POSTFILTER,
-    PREFILTER,
-    RANK,
-    RESCORE,
-    SCAN,
-    TAKE,
-)
+from lance_core.query.plan import VectorPlan
+from lance_core.query.plan_tree import PlanNode, ProbeSetting, plan_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lance_core.query.measure import Measures, StepFacts
+    from lance_core.query.plan import Plan, SkippedSegment
     from lance_core.query.query_result import QueryResult
+    from lance_core.query.stats import QueryStats
+
+SCHEMA_VERSION = 1
 
 _MAX_COLUMNS_SHOWN = 12
 
 
-@dataclass(slots=True)
-class _Node:
-    """One step of a plan: its name, its key among measures, its settings and what feeds it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanReport:
+    """The plan of a query, and what its steps did if it was run.
 
-    name: str
-    step: str
-    details: dict[str, object]
-    inputs: list[_Node] = field(default_factory=list)
+    Parameters
+    ----------
+    version
+        Version of the dataset.
+    root
+        The last step.
+    skipped
+        Segments that are left out, and why.
+    measures
+        What each step did; None: the query was not run.
+    stats
+        Facts of the whole run; None as before.
+    """
 
-    def lines(self, measures: Measures | None, depth: int = 0) -> list[str]:
-        facts = None if measures is None else measures.of(self.step)
-        own = f"{'  ' * depth}{self.name}: {_show_details(self.details)}{_show_facts(facts)}"
-        return [own, *(line for node in self.inputs for line in node.lines(measures, depth + 1))]
+    version: int
+    root: PlanNode
+    skipped: tuple[SkippedSegment, ...] = ()
+    measures: Measures | None = None
+    stats: QueryStats | None = None
 
+    @classmethod
+    def of_plan(cls, plan: Plan, version: int) -> PlanReport:
+        """Describe what a query is going to do."""
+        skipped = plan.skipped if isinstance(plan, VectorPlan) else ()
+        return cls(version, plan_tree(plan), skipped)
 
-def explain_text(plan: Plan) -> str:
-    """Return the steps of a plan, one line each, what feeds a step indented below it."""
-    return "\n".join(_lines(plan, None))
+    @classmethod
+    def of_run(cls, result: QueryResult) -> PlanReport:
+        """Describe what a query did."""
+        plan, stats = result.plan, result.stats
+        skipped = plan.skipped if isinstance(plan, VectorPlan) else ()
+        return cls(stats.version, plan_tree(plan), skipped, result.measures, stats)
 
+    def text(self) -> str:
+        """Return one line for each step, what feeds a step indented below it.
 
-def analyze_text(result: QueryResult) -> str:
-    """Return the steps of a plan that ran with what each did, then the facts of the whole run."""
-    totals = _show_details(result.stats.to_dict())
-    return "\n".join([*_lines(result.plan, result.measures), f"total: {totals}"])
+        Then follow segments that were skipped, and the facts of the whole run.
+        """
+        lines = self._lines(self.root, 0)
+        lines += [
+            f"skipped segment {each.uuid} of {each.index_name}: {each.reason}"
+            for each in self.skipped
+        ]
+        if self.stats is not None:
+            lines.append(f"total: {_show_all(self.stats.to_dict())}")
+        return "\n".join(lines)
 
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as an object of JSON types.
 
-def _lines(plan: Plan, measures: Measures | None) -> list[str]:
-    if isinstance(plan, ScanPlan):
-        return _describe_scan(plan).lines(measures)
-    return _describe_vector(plan).lines(measures) + [
-        f"skipped segment {skipped.uuid} of {skipped.index_name}: {skipped.reason}"
-        for skipped in plan.skipped
-    ]
-
-
-def _show_details(details: dict[str, object]) -> str:
-    return ", ".join(f"{name}={_show(value)}" for name, value in details.items())
-
-
-def _show_facts(facts: StepFacts | None) -> str:
-    return "" if facts is None else f" [{_show_details(facts.to_dict())}]"
-
-
-def _describe_scan(plan: ScanPlan) -> _Node:
-    scan = _Node("Scan", SCAN, {"fragments": plan.num_fragments, "columns": plan.columns})
-    return _Node("Limit", "", {"offset": plan.offset, "limit": plan.limit}, [scan])
-
-
-def _describe_vector(plan: VectorPlan) -> _Node:
-    masks = _describe_prefilter(plan)
-    sources = [_describe_search(search, masks) for search in plan.searches]
-    if plan.rank_by_hits is not None:
-        ranking: dict[str, object] = {"hits": plan.rank_by_hits.hits, "k": plan.rank_by_hits.k}
-        sources = [_Node("RankByHits", RANK, ranking, sources)]
-    if plan.rescore is not None:
-        rescore = _Node(
-            "Rescore",
-            RESCORE,
-            {
-                "candidates": plan.rescore.candidates,
-                "k": plan.rescore.k,
-                "reason": plan.rescore.reason,
-            },
-            sources,
-        )
-        sources = [rescore]
-    if plan.flat is not None:
-        flat = {
-            "fragments": len(plan.flat.fragments),
-            "k": plan.flat.k,
-            "reason": plan.flat.reason,
+        Its members are ``schema_version``, ``version``, ``plan`` (the last step), ``skipped`` and
+        after a run ``stats``. A step has ``node``, ``settings``, ``inputs`` and after a run
+        ``measured``, which is null if it had nothing to do. A step under several others stands
+        under each of them, every time with all that it did.
+        """
+        report: dict[str, object] = {
+            "schema_version": SCHEMA_VERSION,
+            "version": self.version,
+            "plan": self._node_dict(self.root),
+            "skipped": [
+                {"index": each.index_name, "segment": each.uuid, "reason": each.reason}
+                for each in self.skipped
+            ],
         }
-        sources.append(_Node("FlatSearch", FLAT, flat, masks))
-    if plan.listed is not None:
-        listed = {
-            "fragments": len(plan.listed.fragments),
-            "rows": plan.listed.num_rows,
-            "k": plan.listed.k,
-            "reason": plan.listed.reason,
+        if self.stats is not None:
+            report["stats"] = self.stats.to_dict()
+        return report
+
+    def _lines(self, node: PlanNode, depth: int) -> list[str]:
+        facts = self._facts(node)
+        measured = "" if facts is None else f" [{_show_all(facts.to_dict())}]"
+        own = f"{'  ' * depth}{node.name}: {_show_all(node.settings)}{measured}"
+        return [own, *(line for each in node.inputs for line in self._lines(each, depth + 1))]
+
+    def _node_dict(self, node: PlanNode) -> dict[str, object]:
+        found: dict[str, object] = {
+            "node": node.name,
+            "settings": {name: _as_json(value) for name, value in node.settings.items()},
         }
-        sources.append(_Node("ListedSearch", LISTED, listed, masks))
-    details: dict[str, object] = {"metric": plan.metric, "offset": plan.offset, "k": plan.k}
-    if plan.lower_bound is not None:
-        details["lower_bound"] = plan.lower_bound
-    if plan.upper_bound is not None:
-        details["upper_bound"] = plan.upper_bound
-    found = _Node("MergeByDistance", MERGE, details, sources)
-    if plan.postfilter is not None:
-        found = _Node("Postfilter", POSTFILTER, {"filter": plan.postfilter}, [found])
-    return _Node("Take", TAKE, {"columns": plan.columns}, [found])
+        if self.measures is not None:
+            facts = self._facts(node)
+            found["measured"] = None if facts is None else facts.to_dict()
+        found["inputs"] = [self._node_dict(each) for each in node.inputs]
+        return found
+
+    def _facts(self, node: PlanNode) -> StepFacts | None:
+        return None if self.measures is None else self.measures.of(node.step)
 
 
-def _describe_prefilter(plan: VectorPlan) -> list[_Node]:
-    """Return the step that says which rows the searches see, if there is one."""
-    if plan.prefilter is None:
-        return []
-    details = {"filter": plan.prefilter.text, "rows": plan.prefilter.num_rows}
-    return [_Node("Prefilter", PREFILTER, details)]
+def _as_json(value: object) -> object:
+    if isinstance(value, ProbeSetting):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
-def _describe_search(search: IndexSearch, masks: list[_Node]) -> _Node:
-    segment = search.segment
-    return _Node(
-        "IndexSearch",
-        segment.uuid,
-        {
-            "index": segment.index_name,
-            "segment": segment.uuid,
-            "type": segment.kind,
-            "metric": segment.metric,
-            "probes": _show_probes(search),
-            "partitions": segment.num_partitions,
-            "fragments": len(segment.coverage),
-            "k": search.k,
-        },
-        masks,
-    )
-
-
-def _show_probes(search: IndexSearch) -> str:
-    probes = search.probes
-    if probes.is_fixed:
-        return str(probes.minimum)
-    low = 1 if probes.minimum is None else probes.minimum
-    high = search.segment.num_partitions if probes.maximum is None else probes.maximum
-    return f"automatic, {low} to {high}"
+def _show_all(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={_show(value)}" for name, value in values.items())
 
 
 def _show(value: object) -> str:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StepFacts:
-    """Totals of one step over all query vectors; ``rows`` are those it handed on."""
+    """Totals of one step over all query vectors.
+
+    ``rows`` are those it handed on, ``partitions`` those of an index that it searched.
+    """
 
     rows: int = 0
+    partitions: int = 0
     bytes_read: int = 0
     store_requests: int = 0
     cache_hits: int = 0

@@ -239,9 +239,11 @@ class VectorSearch:
 
     def _probe_one(self, search: SegmentSearch, num_partitions: int) -> Candidates:
         self._deadline.check("searching partitions")
+        before = search.num_probed
         with self._measures.measure(search.uuid) as facts:
             found = search.probe(num_partitions)
             facts.rows += len(found)
+            facts.partitions += search.num_probed - before
         return found
 
     def _left_out(

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import orjson
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.io.metering import QueryMeter
-from lance_core.query.explain import analyze_text, explain_text
+from lance_core.query.explain import SCHEMA_VERSION, PlanReport
 from lance_core.query.measure import Measures
 from lance_core.query.plan import (
     FlatSearch,
     IndexSearch,
+    Prefilter,
     Rescore,
     ScanPlan,
     SegmentDescription,
@@ -38,8 +43,12 @@ def vector_plan(probes: ProbeBounds) -> VectorPlan:
     )
 
 
+def explain(plan):
+    return PlanReport.of_plan(plan, 7).text()
+
+
 def test_a_plan_names_its_steps_from_the_answer_down_to_the_sources():
-    lines = explain_text(vector_plan(ProbeBounds(8, 8))).splitlines()
+    lines = explain(vector_plan(ProbeBounds(8, 8))).splitlines()
     names = [line.strip().split(":")[0] for line in lines]
     assert names[:5] == ["Take", "MergeByDistance", "Rescore", "IndexSearch", "FlatSearch"]
     assert "probes=8" in lines[3]
@@ -47,13 +56,13 @@ def test_a_plan_names_its_steps_from_the_answer_down_to_the_sources():
 
 
 def test_a_skipped_segment_is_named_with_the_reason():
-    text = explain_text(vector_plan(ProbeBounds(None, None)))
+    text = explain(vector_plan(ProbeBounds(None, None)))
     assert "skipped segment u-2 of old_idx: index version 9 is newer than 2" in text
     assert "probes=automatic, 1 to 64" in text
 
 
 def test_a_plain_query_shows_its_limit():
-    assert explain_text(ScanPlan(("id",), 3, 5, None)).splitlines() == [
+    assert explain(ScanPlan(("id",), 3, 5, None)).splitlines() == [
         "Limit: offset=5, limit=None",
         "  Scan: fragments=3, columns=[id]",
     ]
@@ -66,9 +75,65 @@ def test_measured_facts_stand_beside_their_step_and_at_the_end():
     with measures.measure(SEGMENT.uuid) as facts:
         meter.bytes_read += 1200
         facts.rows += 50
+        facts.partitions += 8
     result = QueryResult(pa.table({}), stats, vector_plan(ProbeBounds(8, 8)), measures)
-    lines = analyze_text(result).splitlines()
+    lines = PlanReport.of_run(result).text().splitlines()
     (search,) = [line for line in lines if "IndexSearch" in line]
-    assert "[rows=50, bytes_read=1200," in search
+    assert "[rows=50, partitions=8, bytes_read=1200," in search
     assert lines[-1].startswith("total: version=7, plan=ann")
     assert "bytes_read=1234" in lines[-1]
+
+
+def test_the_json_form_has_the_same_steps_with_settings_of_their_own_types():
+    report: Any = PlanReport.of_plan(vector_plan(ProbeBounds(8, None)), 7).to_dict()
+    assert orjson.loads(orjson.dumps(report)) == report
+    assert (report["schema_version"], report["version"]) == (SCHEMA_VERSION, 7)
+    assert report["skipped"] == [
+        {"index": "old_idx", "segment": "u-2", "reason": "index version 9 is newer than 2"}
+    ]
+    take = report["plan"]
+    assert take["node"] == "Take"
+    assert take["settings"] == {"columns": ["id", "_distance"]}
+    (merge,) = take["inputs"]
+    rescore, flat = merge["inputs"]
+    assert (rescore["node"], flat["node"]) == ("Rescore", "FlatSearch")
+    assert flat["settings"]["reason"] == "no segment of the index covers these fragments"
+    (search,) = rescore["inputs"]
+    assert search["settings"]["probes"] == {"minimum": 8, "maximum": 64}
+    assert search["inputs"] == []
+    assert "stats" not in report
+    assert "measured" not in search
+
+
+def test_the_json_form_of_a_run_has_what_each_step_did_and_null_for_those_that_did_not_run():
+    meter = QueryMeter()
+    measures = Measures(meter)
+    with measures.measure(SEGMENT.uuid) as facts:
+        meter.cache_hits += 5
+        facts.partitions += 8
+    stats = QueryStats(7, "ann", True, 8, 64, 0, 50, 1234, 2, 3, 4, "complete", 1.5)
+    result = QueryResult(pa.table({}), stats, vector_plan(ProbeBounds(8, 8)), measures)
+    report: Any = PlanReport.of_run(result).to_dict()
+    assert report["stats"] == stats.to_dict()
+    rescore, flat = report["plan"]["inputs"][0]["inputs"]
+    assert flat["measured"] is None
+    (search,) = rescore["inputs"]
+    assert search["measured"]["partitions"] == 8
+    assert search["measured"]["cache_hits"] == 5
+    assert search["settings"]["probes"] == {"minimum": 8, "maximum": 8}
+
+
+def test_a_prefilter_stands_under_every_search_that_it_limits():
+    plan = replace(vector_plan(ProbeBounds(8, 8)), prefilter=Prefilter("price < 3", 12))
+    report: Any = PlanReport.of_plan(plan, 7).to_dict()
+    rescore, flat = report["plan"]["inputs"][0]["inputs"]
+    expected = [
+        {"node": "Prefilter", "settings": {"filter": "price < 3", "rows": 12}, "inputs": []}
+    ]
+    assert flat["inputs"] == rescore["inputs"][0]["inputs"] == expected
+
+
+def test_breadth_and_mode_are_shown_where_they_were_asked_for():
+    plan = replace(vector_plan(ProbeBounds(8, 8)), ef=200, approx_mode="fast")
+    assert "ef=200, approx_mode=fast" in explain(plan)
+    assert "ef=" not in explain(vector_plan(ProbeBounds(8, 8)))

@@ -1,0 +1,160 @@
+"""The steps of a plan as one tree of names and settings; all ways to show it begin with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_core.query.plan import ScanPlan
+from lance_core.query.steps import (
+    FLAT,
+    LISTED,
+    MERGE,
+    POSTFILTER,
+    PREFILTER,
+    RANK,
+    RESCORE,
+    SCAN,
+    TAKE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lance_core.query.plan import IndexSearch, Plan, VectorPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSetting:
+    """Between how many partitions and how many are probed; the same number twice is fixed."""
+
+    minimum: int
+    maximum: int
+
+    def __str__(self) -> str:
+        if self.minimum == self.maximum:
+            return str(self.minimum)
+        return f"automatic, {self.minimum} to {self.maximum}"
+
+
+Setting = str | int | float | None | tuple[str, ...] | ProbeSetting
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """One step of a plan.
+
+    Parameters
+    ----------
+    name
+        Kind of the step.
+    step
+        Its key among measures.
+    settings
+        What it goes by, in the order to show it.
+    inputs
+        What feeds it. Steps of which several make use stand under each of them.
+    """
+
+    name: str
+    step: str
+    settings: Mapping[str, Setting]
+    inputs: tuple[PlanNode, ...] = ()
+
+
+def plan_tree(plan: Plan) -> PlanNode:
+    """Return the last step of a plan, with what feeds it."""
+    return _scan_node(plan) if isinstance(plan, ScanPlan) else _vector_node(plan)
+
+
+def _scan_node(plan: ScanPlan) -> PlanNode:
+    scan = PlanNode("Scan", SCAN, {"fragments": plan.num_fragments, "columns": plan.columns})
+    return PlanNode("Limit", "", {"offset": plan.offset, "limit": plan.limit}, (scan,))
+
+
+def _vector_node(plan: VectorPlan) -> PlanNode:
+    masks = _prefilter_nodes(plan)
+    sources = (*_ranked_searches(plan, masks), *_exact_searches(plan, masks))
+    settings: dict[str, Setting] = {"metric": plan.metric, "offset": plan.offset, "k": plan.k}
+    if plan.lower_bound is not None:
+        settings["lower_bound"] = plan.lower_bound
+    if plan.upper_bound is not None:
+        settings["upper_bound"] = plan.upper_bound
+    found = PlanNode("MergeByDistance", MERGE, settings, sources)
+    if plan.postfilter is not None:
+        found = PlanNode("Postfilter", POSTFILTER, {"filter": plan.postfilter}, (found,))
+    return PlanNode("Take", TAKE, {"columns": plan.columns}, (found,))
+
+
+def _prefilter_nodes(plan: VectorPlan) -> tuple[PlanNode, ...]:
+    """Return the step that says which rows the searches see, if there is one."""
+    if plan.prefilter is None:
+        return ()
+    settings: dict[str, Setting] = {
+        "filter": plan.prefilter.text,
+        "rows": plan.prefilter.num_rows,
+    }
+    return (PlanNode("Prefilter", PREFILTER, settings),)
+
+
+def _ranked_searches(plan: VectorPlan, masks: tuple[PlanNode, ...]) -> tuple[PlanNode, ...]:
+    """Return the index searches, under what becomes of their rows before all are merged."""
+    sources = tuple(_search_node(search, plan, masks) for search in plan.searches)
+    if plan.rank_by_hits is not None:
+        ranking: dict[str, Setting] = {"hits": plan.rank_by_hits.hits, "k": plan.rank_by_hits.k}
+        sources = (PlanNode("RankByHits", RANK, ranking, sources),)
+    if plan.rescore is not None:
+        settings: dict[str, Setting] = {
+            "candidates": plan.rescore.candidates,
+            "k": plan.rescore.k,
+            "reason": plan.rescore.reason,
+        }
+        sources = (PlanNode("Rescore", RESCORE, settings, sources),)
+    return sources
+
+
+def _exact_searches(plan: VectorPlan, masks: tuple[PlanNode, ...]) -> tuple[PlanNode, ...]:
+    sources = []
+    if plan.flat is not None:
+        settings: dict[str, Setting] = {
+            "fragments": len(plan.flat.fragments),
+            "k": plan.flat.k,
+            "reason": plan.flat.reason,
+        }
+        sources.append(PlanNode("FlatSearch", FLAT, settings, masks))
+    if plan.listed is not None:
+        settings = {
+            "fragments": len(plan.listed.fragments),
+            "rows": plan.listed.num_rows,
+            "k": plan.listed.k,
+            "reason": plan.listed.reason,
+        }
+        sources.append(PlanNode("ListedSearch", LISTED, settings, masks))
+    return tuple(sources)
+
+
+def _search_node(search: IndexSearch, plan: VectorPlan, masks: tuple[PlanNode, ...]) -> PlanNode:
+    segment = search.segment
+    settings: dict[str, Setting] = {
+        "index": segment.index_name,
+        "segment": segment.uuid,
+        "type": segment.kind,
+        "metric": segment.metric,
+        "probes": _probe_setting(search),
+        "partitions": segment.num_partitions,
+        "fragments": len(segment.coverage),
+        "k": search.k,
+    }
+    if plan.ef is not None:
+        settings["ef"] = plan.ef
+    if plan.approx_mode != "normal":
+        settings["approx_mode"] = plan.approx_mode
+    return PlanNode("IndexSearch", segment.uuid, settings, masks)
+
+
+def _probe_setting(search: IndexSearch) -> ProbeSetting:
+    """Return the numbers of probes, of which there are no more than partitions."""
+    probes, most = search.probes, search.segment.num_partitions
+    low = 1 if probes.minimum is None else probes.minimum
+    high = most if probes.maximum is None else probes.maximum
+    return ProbeSetting(low, high) if probes.is_fixed else ProbeSetting(low, max(low, high))
