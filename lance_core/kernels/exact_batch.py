@@ -44,9 +44,6 @@ def scan_pages_for_all(
     -----
     Otherwise like `lance_core.kernels.exact.scan_pages`, whose results it equals.
     """
-    kept = np.array(
-        [(address_of(t.keys), len(t.keys), address_of(t.state), t.k) for t in tops], np.int64
-    )
     lowers = np.array([top.lower for top in tops], np.float32)
     _scan_pages_for_all(
         addresses,
@@ -56,9 +53,15 @@ def scan_pages_for_all(
         metric,
         address_of(words),
         len(words),
-        kept,
+        table_of(tops),
         lowers,
     )
+
+
+def table_of(tops: Sequence[TopRows]) -> NDArray[np.int64]:
+    """Return address and length of the keys, address of the state, and k of each, ``(m, 4)``."""
+    rows = [(address_of(t.keys), len(t.keys), address_of(t.state), t.k) for t in tops]
+    return np.array(rows, np.int64)
 
 
 @kernel

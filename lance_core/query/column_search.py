@@ -13,6 +13,7 @@ from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.metric import Metric
+from lance_core.query.coded_vectors import CodedVectors
 from lance_core.query.flat_search import scan_vectors
 from lance_core.query.listed_rows import ListedRows, list_rows
 from lance_core.query.merge import rank, rank_first, within
@@ -63,6 +64,7 @@ class ColumnSearch:
         self._live = BitMap(snapshot.fragments_by_id)
         self.vectors = VectorColumn(session.files, session.cache, snapshot, field)
         self.stored = StoredVectors(session, snapshot, self.vectors)
+        self._coded = CodedVectors(session.cache, self.vectors)
         opened = describe_segments(session, snapshot, field, self._live)
         self.descriptions: tuple[SegmentDescription, ...] = tuple(d for d, _ in opened)
         self._segments = {d.uuid: segment for d, segment in opened if segment is not None}
@@ -211,6 +213,7 @@ class ColumnSearch:
         flat: FlatSearch,
         row_filter: RowFilter | None,
         queries: Sequence[NDArray[np.float32]],
+        bounds: Sequence[tuple[float | None, float | None]],
         *,
         deadline: Deadline,
         resident_only: bool,
@@ -220,7 +223,7 @@ class ColumnSearch:
         Parameters
         ----------
         plan
-            Metric and bounds.
+            Metric.
         flat
             What to search.
         row_filter
@@ -228,6 +231,8 @@ class ColumnSearch:
         queries
             Shape ``(d,)`` each, or ``(m, d)`` where rows hold lists of vectors; not normalised.
             There is one result for each.
+        bounds
+            Of each query: rows are found with ``lower <= distance < upper``, None = no bound.
         deadline
             Looked at between pieces of work.
         resident_only
@@ -245,15 +250,20 @@ class ColumnSearch:
             CacheKey("searchable rows", self._snapshot.scheduler.store.key, name),
             lambda: searchable_rows(self._session.files, self._snapshot, fragment_ids, runs),
         )
+        metric = Metric(plan.metric)
+        codes = self._coded.find(
+            flat.key, fragment_ids, runs, metric, deadline, resident_only=resident_only
+        )
         found = scan_vectors(
             self.vectors,
             runs,
             rows,
             self._flat_mask(flat, rows, row_filter, deadline, resident_only=resident_only),
             queries,
-            Metric(plan.metric),
+            metric,
             k=flat.k,
-            bounds=(plan.lower_bound, plan.upper_bound),
+            bounds=bounds,
+            codes=codes,
             deadline=deadline,
         )
         return found, rows.num_rows

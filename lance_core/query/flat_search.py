@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.index.candidates import Candidates
+from lance_core.kernels.coded_scan import scan_coded_pages
 from lance_core.kernels.exact import scan_pages
 from lance_core.kernels.exact_batch import scan_pages_for_all
 from lance_core.kernels.multivector import scan_lists
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.index.vector.metric import Metric
+    from lance_core.query.coded_vectors import CodeTable
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_masks import RowMask
     from lance_core.query.searchable_rows import SearchableRows
@@ -39,10 +41,11 @@ def scan_vectors(
     metric: Metric,
     *,
     k: int,
-    bounds: tuple[float | None, float | None],
+    bounds: Sequence[tuple[float | None, float | None]],
+    codes: CodeTable | None,
     deadline: Deadline,
 ) -> list[Candidates]:
-    """Score searchable rows and return, for each query, the nearest ``k`` inside ``bounds``.
+    """Find the nearest ``k`` of searchable rows inside the bounds, for each query.
 
     Parameters
     ----------
@@ -53,6 +56,10 @@ def scan_vectors(
     queries
         Shape ``(d,)`` each, or ``(m, d)`` where rows hold lists; not normalised. Some at a time
         share one pass over the vectors.
+    bounds
+        The range of distances of each query, see `TopRows`.
+    codes
+        What tells which vectors have to be scored, of the fragments of ``runs``; None = all have.
     """
     pages = rows.pages(runs, column.row_bytes)
     num_vectors = sum(each.num_vectors for each in runs)
@@ -63,18 +70,22 @@ def scan_vectors(
         at_once = 1  # their vectors share the pass
     for start in range(0, len(queries), at_once):
         some = np.array(queries[start : start + at_once], np.float32)
-        tops = [TopRows(k, mask.num_rows, *bounds) for _ in some]
+        its_bounds = bounds[start : start + at_once]
+        tops = [TopRows(k, mask.num_rows, lower, upper) for lower, upper in its_bounds]
         max_rows = max(1, _PIECE_FLOATS // (some.size * vectors_per_row))
         for part, skip, take in _pieces(pages.num_rows, max_rows):
             deadline.check("scanning vectors")
-            place = pages.addresses[part] + skip * column.row_bytes
-            first = pages.first_ordinals[part] + skip
-            if column.type.is_multi:
-                scan_lists(place, take, first, some[0], metric.code, mask.words, tops[0])
+            piece = pages.cut(part, skip, take, column.row_bytes)
+            where = (piece.addresses, piece.num_rows, piece.first_ordinals)
+            if codes is not None:
+                coded = codes.of_pages(piece)
+                scan_coded_pages(coded, codes.grids, some, metric.code, mask.words, tops)
+            elif column.type.is_multi:
+                scan_lists(*where, some[0], metric.code, mask.words, tops[0])
             elif len(some) == 1:
-                scan_pages(place, take, first, some[0], metric.code, mask.words, tops[0])
+                scan_pages(*where, some[0], metric.code, mask.words, tops[0])
             else:
-                scan_pages_for_all(place, take, first, some, metric.code, mask.words, tops)
+                scan_pages_for_all(*where, some, metric.code, mask.words, tops)
         for top in tops:
             distances, ordinals = top.nearest()
             found.append(Candidates(distances, rows.to_row_ids(ordinals)))

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lance_core.index.ordinals import OrdinalSpace, live_words
 from lance_core.query.row_masks import AddressRuns
-from lance_core.row_address import OFFSET_BITS
+from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
 from lance_core.row_set import clear_ordinals, count, full_words
 from lance_core.table.row_id_index import row_id_index
 
@@ -35,13 +35,28 @@ if TYPE_CHECKING:
 class VectorPages:
     """Vectors in memory as a scan takes them: runs of rows with consecutive ordinals.
 
-    ``addresses``, ``num_rows`` and ``first_ordinals`` have shape ``(n,)`` and dtype int64: where
-    the first vector of a run lies, how many there are, and the ordinal of the first.
+    All have shape ``(n,)`` and dtype int64: where the first vector of a run lies, how many there
+    are, the ordinal of the first, the place of its fragment among those that are searched, and its
+    offset in that.
     """
 
     addresses: NDArray[np.int64]
     num_rows: NDArray[np.int64]
     first_ordinals: NDArray[np.int64]
+    fragments: NDArray[np.int64]
+    first_offsets: NDArray[np.int64]
+
+    def cut(
+        self, part: slice, skip: NDArray[np.int64], take: NDArray[np.int64], row_bytes: int
+    ) -> VectorPages:
+        """Return of some runs the rows that follow those to skip, as many as to take."""
+        return VectorPages(
+            self.addresses[part] + skip * row_bytes,
+            take,
+            self.first_ordinals[part] + skip,
+            self.fragments[part],
+            self.first_offsets[part] + skip,
+        )
 
 
 class SearchableRows(Protocol):
@@ -99,6 +114,8 @@ class AddressedRows:
             np.concatenate([each.addresses for each in runs]),
             np.concatenate([each.num_rows for each in runs]),
             np.concatenate(first_ordinals),
+            np.repeat(np.arange(len(runs)), [len(each.addresses) for each in runs]),
+            np.concatenate([each.first_offsets for each in runs]),
         )
 
     def to_row_ids(self, ordinals: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -168,8 +185,13 @@ class IdentifiedRows:
         num_rows = np.minimum(left.astype(np.uint64), gaps).astype(np.int64)
         page = np.searchsorted(rows_in_memory, starts, side="right") - 1
         inside = (starts - rows_in_memory[page]).astype(np.int64)
+        fragment_ids = np.array(self._fragment_ids, np.uint32)
         return VectorPages(
-            where[page] + inside * row_bytes, num_rows, self._first_ordinals[run] + skipped
+            where[page] + inside * row_bytes,
+            num_rows,
+            self._first_ordinals[run] + skipped,
+            np.searchsorted(fragment_ids, fragment_of(starts)),
+            offset_of(starts).astype(np.int64),
         )
 
     def to_row_ids(self, ordinals: NDArray[np.uint32]) -> NDArray[np.uint64]:

@@ -101,16 +101,17 @@ class VectorColumn:
     def runs(self, fragment_id: FragmentId) -> VectorRuns:
         """Return the vectors of a fragment, mapping or reading them on first use."""
         fragment = self._fragments[fragment_id]
-        runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
+        key = self.key(fragment_id)
+        runs = self._cache.get_or_load(key, lambda: self._load(fragment))
         if runs.mapped_file is not None and not self._is_current(runs):
             # The file was replaced: what is mapped now is not what was mapped then.
-            self._cache.discard([self._key(fragment)])
-            runs = self._cache.get_or_load(self._key(fragment), lambda: self._load(fragment))
+            self._cache.discard([key])
+            runs = self._cache.get_or_load(key, lambda: self._load(fragment))
         return runs
 
     def is_resident(self, fragment_ids: Iterable[FragmentId]) -> bool:
         """Tell whether the vectors of these fragments are in memory or mapped."""
-        return all(self._key(self._fragments[i]) in self._cache for i in fragment_ids)
+        return all(self.key(each) in self._cache for each in fragment_ids)
 
     def pointers(
         self, row_addresses: NDArray[np.uint64]
@@ -152,8 +153,9 @@ class VectorColumn:
         place = runs.mapped_file
         return place is not None and place.scheduler.store.map(place.path) is runs.owners[0]
 
-    def _key(self, fragment: Fragment) -> CacheKey:
-        """Name the column in its file, which many versions share."""
+    def key(self, fragment_id: FragmentId) -> CacheKey:
+        """Name the vectors of a fragment by the file that holds them, which many versions share."""
+        fragment = self._fragments[fragment_id]
         field_id = next(self.field.leaves()).id  # lists have no column of their own in all files
         for data_file in fragment.data_files:
             if field_id in data_file.columns:

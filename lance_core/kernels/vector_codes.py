@@ -1,0 +1,172 @@
+"""Bytes in place of floats: codes that tell most rows of an exact scan apart from the nearest ones.
+
+A vector becomes one byte for each dimension, on one grid for all: ``start + step * code`` lies
+near the number. With the largest Euclidean distance that any vector has from its codes, distances
+of codes bound those of vectors from below. For cosine vectors are brought to unit length first:
+the squared distance of such is twice the cosine distance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.distance import COSINE, L2
+from lance_core.kernels.memory import address_of, bytes_at, float32_at, uint32_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LARGEST_CODE = 255
+FIRST_PART = 64
+"""Dimensions whose codes lie apart from the rest: of most vectors these are enough."""
+
+_FLOAT_BYTES = 4
+_SIXTEEN_DIGITS = 1e-14  # what float64 numbers of size 1 may be wrong by after some steps
+_NINE_DIGITS = 1e-9
+_SIGNLESS = np.int32(0x7FFF_FFFF)
+_MAGNITUDE = np.uint32(0x7FFF_FFFF)
+_INFINITY = np.uint32(0x7F80_0000)
+# Squared lengths between which float32 sums of squares neither vanish nor overflow.
+_SHORTEST, _LONGEST = 1e-30, 1e30
+
+
+@kernel
+def is_finite(vector: NDArray[np.uint32]) -> bool:
+    """Tell whether all floats, given by their bits, are finite."""
+    largest = np.uint32(0)
+    for j in range(len(vector)):
+        largest = max(largest, np.uint32(vector[j] & _MAGNITUDE))
+    return bool(largest < _INFINITY)
+
+
+@kernel
+def code_scale(vector: NDArray[np.float32], metric: int) -> float:
+    """Return by what to multiply a vector of finite numbers before it is coded.
+
+    For cosine 0 stands for a zero vector, NaN for one whose float32 length says nothing.
+    """
+    if metric != COSINE:
+        return 1.0
+    square, is_zero = 0.0, True
+    for j in range(len(vector)):
+        square += np.float64(vector[j]) * np.float64(vector[j])
+        is_zero &= vector[j] == 0
+    if is_zero:
+        return 0.0
+    return 1 / np.sqrt(square) if _SHORTEST <= square <= _LONGEST else np.nan
+
+
+@kernel
+def float_of(order: np.int32) -> np.float32:
+    """Return the float of a number that `extremes` compares."""
+    bits = np.int32(order ^ (np.int32(order >> np.int32(31)) & _SIGNLESS))
+    found: np.float32 = bits.view(np.float32)
+    return found
+
+
+@kernel
+def extremes(vector: NDArray[np.uint32]) -> tuple[np.float32, np.float32]:
+    """Return the smallest and the largest of some finite floats, given by their bits."""
+    smallest, largest = np.int32(0x7FFF_FFFF), np.int32(-0x8000_0000)
+    for j in range(len(vector)):
+        # Whole numbers in the order of the floats: comparing floats takes four times as long.
+        bits = np.int32(vector[j])
+        order = np.int32(bits ^ (np.int32(bits >> np.int32(31)) & _SIGNLESS))
+        smallest, largest = min(smallest, order), max(largest, order)
+    return float_of(smallest), float_of(largest)
+
+
+@kernel
+def find_range(
+    address: int, count: int, width: int, metric: int, bounds: NDArray[np.float64]
+) -> None:
+    """Widen ``bounds``, the smallest and the largest number, by those of ``count`` vectors.
+
+    Vectors that hold NaN or infinity do not count. Both bounds become NaN by a vector that cannot
+    be coded.
+    """
+    for i in range(count):
+        row = address + i * width * _FLOAT_BYTES
+        bits = uint32_at(row, width)
+        smallest, largest = extremes(bits)
+        if not (np.isfinite(smallest) and np.isfinite(largest)):
+            continue
+        scale = code_scale(float32_at(row, width), metric)
+        if np.isnan(scale):
+            bounds[:] = np.nan
+            return
+        bounds[0] = min(bounds[0], smallest * scale)
+        bounds[1] = max(bounds[1], largest * scale)
+
+
+@kernel
+def encode_numbers(
+    vector: NDArray[np.float32], scale: float, start: float, step: float, codes: NDArray[np.uint8]
+) -> float:
+    """Write the codes of some dimensions; return the square of their distance from these."""
+    square = 0.0
+    factor = scale / step
+    for j in range(len(vector)):
+        number = np.float64(vector[j])
+        # Halves are added before the cut, which rounds; inside the range nothing leaves a byte.
+        code = np.int32(number * factor - start / step + 0.5)
+        code = min(max(code, np.int32(0)), np.int32(255))
+        codes[j] = np.uint8(code)
+        miss = number * scale - (start + step * np.float64(code))
+        square += miss * miss
+    return square
+
+
+@kernel
+def encode_run(
+    address: int,
+    count: int,
+    width: int,
+    metric: int,
+    start: float,
+    step: float,
+    first_place: int,
+    rest_place: int,
+) -> float:
+    """Write the codes of ``count`` vectors; return the largest distance of any from its codes.
+
+    Those of the first dimensions go to one place, the rest to another. Vectors that hold NaN or
+    infinity get any codes, and do not count.
+    """
+    largest = 0.0
+    part = min(width, FIRST_PART)
+    rest = width - part
+    for i in range(count):
+        row = address + i * width * _FLOAT_BYTES
+        first_codes = bytes_at(first_place + i * part, part)
+        rest_codes = bytes_at(rest_place + i * rest, rest)
+        if is_finite(uint32_at(row, width)):
+            vector = float32_at(row, width)
+            scale = code_scale(vector, metric)
+            square = encode_numbers(vector[:part], scale, start, step, first_codes)
+            square += encode_numbers(vector[part:], scale, start, step, rest_codes)
+            largest = max(largest, square)
+        else:
+            first_codes[:] = 0
+            rest_codes[:] = 0
+    return float(np.sqrt(largest))
+
+
+@kernel
+def largest_miss(missed: float, width: int, start: float, step: float) -> float:
+    """Return a distance from codes that is not below the true one, given as it was computed."""
+    size = abs(start) + LARGEST_CODE * step
+    return float(missed * (1 + _NINE_DIGITS) + np.sqrt(width) * size * _SIXTEEN_DIGITS)
+
+
+@warmup
+def _warm() -> None:
+    vectors, codes = np.ones((2, 4), np.float32), np.empty((2, 4), np.uint8)
+    place = address_of(codes)
+    for metric in (L2, COSINE):
+        find_range(address_of(vectors), 2, 4, metric, np.zeros(2, np.float64))
+        missed = encode_run(address_of(vectors), 2, 4, metric, 0.0, 1.0, place, place)
+        largest_miss(missed, 4, 0.0, 1.0)

@@ -1,0 +1,154 @@
+"""When the vectors of exact scans are coded, and which codes a scan may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.cache.keys import CacheKey
+from lance_core.index.vector.metric import Metric
+from lance_core.kernels.memory import address_of
+from lance_core.query.residency import NotResidentError
+from lance_core.scan.vector_codes import VectorCodes, encode_vectors, mapping_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lance_core.cache.byte_cache import ByteCache
+    from lance_core.ids import FragmentId
+    from lance_core.query.deadline import Deadline
+    from lance_core.query.searchable_rows import VectorPages
+    from lance_core.scan.vector_column import VectorColumn, VectorRuns
+
+_CODED_METRICS = (Metric.L2, Metric.COSINE)
+# Sums of squared gaps of bytes have to fit 31 bits.
+_MOST_DIMENSIONS = 1 << 15
+# Codes of one scan take at most this part of the cache.
+_CACHE_PART = 8
+# Numbers from which on a scan takes long enough (50 microseconds) to be worth it.
+_FEWEST_NUMBERS = 1 << 19
+# Coding takes as long as about five scans: no more time is lost by it than scans have taken before.
+_SCANS_BEFORE = 6
+
+
+class CodeTable:
+    """Codes of some fragments as the scan takes them; keeps their memory alive.
+
+    Parameters
+    ----------
+    codes
+        Those of each fragment, None for one that is scanned without.
+    """
+
+    def __init__(self, codes: Sequence[VectorCodes | None]) -> None:
+        self._codes = codes
+        self._places: NDArray[np.int64] = np.zeros((len(codes), 4), np.int64)
+        self.grids: NDArray[np.float64] = np.zeros((len(codes), 3), np.float64)
+        for fragment, each in enumerate(codes):
+            if each is not None and len(each.first) > 0:
+                places = address_of(each.first), address_of(each.rest)
+                self._places[fragment] = (*places, each.first.shape[1], each.rest.shape[1])
+                self.grids[fragment] = each.start, each.step, each.error
+
+    def of_pages(self, pages: VectorPages) -> NDArray[np.int64]:
+        """Return the table of pages that `scan_coded_pages` takes; grids are those of fragments."""
+        places = self._places[pages.fragments]
+        return np.stack(
+            (
+                pages.addresses,
+                pages.num_rows,
+                pages.first_ordinals,
+                places[:, 0] + places[:, 2] * pages.first_offsets,
+                places[:, 1] + places[:, 3] * pages.first_offsets,
+                pages.fragments,
+            ),
+            axis=1,
+        )
+
+
+class CodedVectors:
+    """Codes of the vectors of one column at one version; shared between threads.
+
+    They belong to the files, so that versions that have these in common share them.
+    """
+
+    def __init__(self, cache: ByteCache, column: VectorColumn) -> None:
+        self._cache = cache
+        self._column = column
+        self._most_bytes = cache.stats.budget_bytes // _CACHE_PART
+        self._scans: dict[tuple[bytes, Metric], int] = {}
+
+    def find(
+        self,
+        key: bytes,
+        fragment_ids: Sequence[FragmentId],
+        runs: Sequence[VectorRuns],
+        metric: Metric,
+        deadline: Deadline,
+        *,
+        resident_only: bool,
+    ) -> CodeTable | None:
+        """Return the codes of fragments that have some, None when none has.
+
+        Parameters
+        ----------
+        key
+            Names the fragments.
+        runs
+            Their vectors.
+        resident_only
+            Raise ``NotResidentError`` when they are to be coded now.
+        """
+        if not self._is_worth_it(runs, metric):
+            return None
+        keys = [self._key(each, metric) for each in fragment_ids]
+        is_held = [each in self._cache for each in keys]
+        if not all(is_held) and self._is_due((key, metric), resident_only=resident_only):
+            is_held = [True] * len(keys)
+        if not any(is_held):
+            return None
+        codes = [
+            self._codes(each, its_runs, metric, deadline) if held else None
+            for each, its_runs, held in zip(keys, runs, is_held, strict=True)
+        ]
+        return CodeTable(codes)
+
+    def _is_worth_it(self, runs: Sequence[VectorRuns], metric: Metric) -> bool:
+        column = self._column
+        if metric not in _CODED_METRICS or column.type.is_multi:
+            return False
+        numbers = sum(each.num_vectors for each in runs) * column.dimension
+        is_small = column.dimension <= _MOST_DIMENSIONS and numbers <= self._most_bytes
+        return is_small and numbers >= _FEWEST_NUMBERS
+
+    def _is_due(self, key: tuple[bytes, Metric], *, resident_only: bool) -> bool:
+        num_scans = self._scans.get(key, 0)
+        if num_scans < _SCANS_BEFORE:
+            self._scans[key] = num_scans + 1
+            return False
+        if resident_only:
+            raise NotResidentError("vectors have to be coded")
+        # Scans that come meanwhile do not wait; if this fails, they count anew.
+        self._scans[key] = 0
+        return True
+
+    def _key(self, fragment_id: FragmentId, metric: Metric) -> CacheKey:
+        _, store, name = self._column.key(fragment_id)
+        return CacheKey("vector codes", store, (name, metric))
+
+    def _codes(
+        self, key: CacheKey, runs: VectorRuns, metric: Metric, deadline: Deadline
+    ) -> VectorCodes | None:
+        def load() -> VectorCodes:
+            return encode_vectors(
+                runs, self._column.dimension, metric.code, lambda: deadline.check("coding vectors")
+            )
+
+        codes = self._cache.get_or_load(key, load)
+        if codes.mapping is not mapping_of(runs):  # the file was replaced
+            self._cache.discard([key])
+            return None
+        return codes
