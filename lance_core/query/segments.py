@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 
+_MAX_AHEAD = 64
+"""Partitions that are read at once while a search goes on until it has enough rows."""
 _ROWS_LOOKED_THROUGH = 1 << 20
 """Rows of partitions held at a time while rows are looked for that none of them holds."""
 
@@ -265,6 +267,9 @@ class SegmentSearch:
         self._lengths = segment.lengths
         self.num_partitions = segment.num_partitions
         self.num_probed = 0
+        self._ahead: HeldPartitions | None = None
+        self._num_ahead = 1
+        self._ahead_until = 0
 
     @property
     def uuid(self) -> str:
@@ -297,11 +302,14 @@ class SegmentSearch:
 
     def probe(self, num_partitions: int) -> Candidates:
         """Search the next partitions in order of their distance."""
-        chosen = self._order[self.num_probed : self.num_probed + num_partitions]
-        is_late = self.num_probed > 0
-        self.num_probed += len(chosen)
+        start = self.num_probed
+        chosen = self._order[start : start + num_partitions]
         if len(chosen) == 0:
             return NO_CANDIDATES
+        self.num_probed += len(chosen)
+        is_late = start > 0
+        if is_late and not self._resident_only:
+            self._read_ahead(start, self.num_probed)
         held = self.bound.hold(chosen, resident_only=self._resident_only)
         plan = self._plan
         options = SearchOptions(
@@ -310,6 +318,17 @@ class SegmentSearch:
         if plan.rank_by_hits is not None and self.bound.partitions.segment.graph is not None:
             return self._walk(held, options)
         return self.bound.partitions.search(held, self._query, self.mask.words, options)
+
+    def _read_ahead(self, start: int, stop: int) -> None:
+        """Read partitions that may be probed next too: one by one they would take a request each.
+
+        Each time twice as many, so that not many more are read than are probed.
+        """
+        if stop > self._ahead_until:
+            self._ahead_until = max(stop, start + self._num_ahead)
+            following = self._order[start : self._ahead_until]
+            self._ahead = self.bound.hold(following, resident_only=False)
+            self._num_ahead = min(2 * self._num_ahead, _MAX_AHEAD)
 
     def _walk(self, held: HeldPartitions, options: SearchOptions) -> Candidates:
         """Search graphs over vectors of lists: of a partition each row is found but once."""

@@ -12,6 +12,7 @@ import pytest
 import lance_core
 from lance_core.dataset import Dataset
 from lance_core.errors import CancelledByClientError, DeadlineExceededError
+from lance_core.index.vector.bound import BoundSegment
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
 from lance_core.kernels import exact, exact_batch, masks
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 NUM_ROWS, DIMENSION, NUM_PARTITIONS = 20_000, 32, 40
-FEW, HALF = "number < 40", "number < 10000"
+FEW, MANY, HALF = "number < 40", "number < 300", "number < 10000"
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,24 @@ def test_a_batch_reads_what_its_queries_read_in_fewer_requests(root):
     store.reset()
     dataset.run(request(range(8), batched=True))
     assert len(index_ranges(store)) <= singles / 2
+
+
+def test_partitions_that_are_searched_late_are_read_some_at_a_time(root, monkeypatch):
+    dataset, _ = counted(root, few_rows=0)
+    dataset.run(request(filter=MANY))
+    dataset.session.cache.clear()
+    reads = []
+    read = BoundSegment._read
+
+    def counted_read(bound: BoundSegment, partitions: Any) -> Any:
+        reads.append(len(partitions))
+        return read(bound, partitions)
+
+    monkeypatch.setattr(BoundSegment, "_read", counted_read)
+    found = dataset.run(request(k=200, filter=MANY, min_probes=1, max_probes=None))
+    assert found.stats.partitions_probed > 15
+    assert len(reads) <= 6
+    assert sum(reads) <= 2 * found.stats.partitions_probed
 
 
 def test_a_filter_reads_its_columns_and_few_vectors_once(root):
