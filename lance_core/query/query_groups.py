@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.index.vector.held_partitions import HeldPartitions
-    from lance_core.query.segments import SegmentSearch
+    from lance_core.query.segment_search import SegmentSearch
 
     OneQuery = tuple[NDArray[np.float32], list[SegmentSearch]]
     """A query vector and its searches, one per segment."""

@@ -13,7 +13,7 @@ from lance_core.query.merge import NO_CANDIDATES, merge, within, without
 from lance_core.query.multivector import rank_by_hits
 from lance_core.query.query_groups import hold_first_probes, query_groups
 from lance_core.query.residency import NotResidentError
-from lance_core.query.segments import SegmentSearch
+from lance_core.query.segment_search import SegmentSearch
 from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RANK, RESCORE
 from lance_core.row_set import to_ordinals
 
@@ -79,7 +79,9 @@ class VectorSearch:
         self._column = column
         self._plan = plan
         self._search_plan = plan
-        if plan.rank_by_hits is not None:  # the range is one of rows, not of their vectors
+        has_bounds = plan.lower_bound is not None or plan.upper_bound is not None
+        if plan.rank_by_hits is not None and has_bounds:
+            # They bound the distances of rows, not those of their vectors.
             self._search_plan = replace(plan, lower_bound=None, upper_bound=None)
         self._row_filter = row_filter
         self._requested_k = requested_k
