@@ -34,6 +34,7 @@ def write_lists(
     first: int = 0,
     dtype: type[np.generic] = np.float32,
     version: Literal["2.0", "2.1", "2.2"] = "2.1",
+    has_stable_ids: bool = False,
 ) -> NDArray[Any]:
     """Append rows of 0 to 8 vectors around common centres, some of them null; returns vectors."""
     generator = np.random.default_rng(seed)
@@ -51,6 +52,7 @@ def write_lists(
         mode="append" if path.exists() else "create",
         max_rows_per_file=num_rows // 2 + 1,
         data_storage_version=version,
+        enable_stable_row_ids=has_stable_ids,
     )
     return stored
 
