@@ -120,13 +120,24 @@ class FakeDataset:
 
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
-    def explain(self, request: object) -> str:
+    def explain_plan(self, request: object) -> Any:
         kind = "Scan" if isinstance(request, ScanQuery) else "Take"
-        return f'{kind}: "quoted"\n  second line'
+        return self._report(kind, f'{kind}: "quoted"\n  second line')
 
-    def analyze(self, request: object, deadline: Deadline) -> str:
+    def analyze_plan(self, request: object, deadline: Deadline) -> Any:
         self.deadlines.append(deadline)
-        return self.explain(request) + "\nmeasured"
+        report = self.explain_plan(request)
+        text = report.text() + "\nmeasured"
+        return SimpleNamespace(version=self.version, text=lambda: text, to_dict=report.to_dict)
+
+    def _report(self, kind: str, text: str) -> Any:
+        document = {
+            "schema_version": 1,
+            "version": self.version,
+            "plan": {"node": kind, "settings": {}, "inputs": []},
+            "skipped": [],
+        }
+        return SimpleNamespace(version=self.version, text=lambda: text, to_dict=lambda: document)
 
     def _stats(self, plan: PlanKind) -> QueryStats:
         return QueryStats(

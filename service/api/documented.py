@@ -41,6 +41,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.QueryBody,
     requests.ExplainBody,
     requests.PrewarmBody,
+    requests.WhyNotBody,
 )
 _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Tables,
@@ -51,6 +52,8 @@ _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Rows,
     answers.Stats,
     answers.PrewarmAnswer,
+    answers.PlanAnswer,
+    answers.WhyNotAnswer,
     answers.ProblemBody,
     answers.Welcome,
     answers.Health,
@@ -112,8 +115,13 @@ def _success(answer: type[BaseModel] | dict[str, Any] | None) -> dict[str, Any]:
     return {"description": "The answer.", "content": content}
 
 
+def reference_to(model: type[BaseModel]) -> str:
+    """Return what refers to a model in the document."""
+    return _REFERENCE.format(model=model.__name__)
+
+
 def _reference(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(model=model.__name__)}
+    return {"$ref": reference_to(model)}
 
 
 def _query_parameters(model: type[BaseModel]) -> list[dict[str, Any]]:

@@ -105,7 +105,6 @@ LATER_PATHS: tuple[tuple[str, str], ...] = (
     # our own additions
     ("GET", "/v1/table/{id}/coverage"),
     ("POST", "/v1/table/{id}/recall"),
-    ("POST", "/v1/table/{id}/why_not"),
     ("GET", "/metrics"),
 )
 """Method and path of everything that later releases serve."""

@@ -146,8 +146,8 @@ def test_a_row_that_quantised_distances_push_back_is_lost_in_refine(tables: Any)
     assert lost
     assert {each.reason for each in reasons} == {"present", "lost_in_refine", "beaten"}
     for each in lost:
-        assert each.detail["candidates"] == 6
-        assert each.detail["approximate_rank"] > 6
+        assert facts(each)["candidates"] == 6
+        assert facts(each)["approximate_rank"] > 6
 
 
 @pytest.mark.parametrize("stable", [False, True])

@@ -43,7 +43,7 @@ class LostDataset(FakeDataset):
     def _fail(self, *_: Any, **__: Any) -> Any:
         raise self.make_error()
 
-    run = analyze = explain = count_rows = _fail
+    run = analyze_plan = explain_plan = count_rows = _fail
 
 
 async def hold(client: ServiceClient) -> None:

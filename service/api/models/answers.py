@@ -136,6 +136,85 @@ class Rows(Answer):
     stats: Stats
 
 
+class SkippedByPlan(Answer):
+    """A segment that a plan leaves out."""
+
+    index: str
+    segment: str
+    reason: str
+
+
+class MeasuredStep(Answer):
+    """What a step did, over all query vectors."""
+
+    rows: int = Field(description="Rows that it handed on.")
+    partitions: int = Field(description="Partitions of an index that it searched.")
+    bytes_read: int
+    store_requests: int
+    cache_hits: int
+    cache_misses: int
+    elapsed_ms: float
+
+
+class PlanStep(Answer):
+    """One step of a plan; steps that several use stand under each of them."""
+
+    node: Literal[
+        "Take",
+        "Postfilter",
+        "MergeByDistance",
+        "Rescore",
+        "RankByHits",
+        "IndexSearch",
+        "FlatSearch",
+        "ListedSearch",
+        "Prefilter",
+        "Limit",
+        "Scan",
+    ]
+    settings: dict[str, object] = Field(description="What the step goes by, by names of its own.")
+    measured: MeasuredStep | None = Field(
+        None, description="After a run: what the step did, null if it had nothing to do."
+    )
+    inputs: list[PlanStep] = Field(description="What feeds the step.")
+
+
+class PlanAnswer(Answer):
+    """The JSON form of a plan."""
+
+    schema_version: Literal[1] = Field(
+        description="Of this form: members and settings may come, none goes or changes its meaning"
+        " without another number."
+    )
+    version: int
+    plan: PlanStep
+    skipped: list[SkippedByPlan]
+    stats: Stats | None = Field(None, description="After a run: the facts of all of it.")
+
+
+class WhyNotAnswer(Answer):
+    """What keeps a row out of an answer."""
+
+    version: int
+    row_id: int
+    reason: Literal[
+        "present",
+        "before_offset",
+        "itself",
+        "unknown",
+        "deleted",
+        "filtered",
+        "not_indexed",
+        "outside_range",
+        "partition_not_probed",
+        "lost_in_refine",
+        "not_reached",
+        "beaten",
+    ]
+    detail: dict[str, object] = Field(description="The facts behind the reason.")
+    text: str = Field(description="The same as a sentence.")
+
+
 class SkippedSegment(Answer):
     """A segment of an index that queries do not use."""
 

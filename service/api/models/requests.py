@@ -103,8 +103,8 @@ class QueryOptions(VersionedBody):
     with_row_id: bool | None = Field(None, description="Add the column `_rowid`.")
     distance_type: str | None = Field(
         None,
-        description="`l2`, `cosine` or `dot`, for uint8 vectors `hamming`; absent: the index's, else"
-        " `l2` or `hamming`.",
+        description="`l2`, `cosine` or `dot`, for uint8 vectors `hamming`; absent: the index's,"
+        " else `l2` or `hamming`.",
     )
     nprobes: NonNegative | None = Field(None, description="Partitions to probe.")
     minimum_nprobes: NonNegative | None = Field(None, description="Wins over `nprobes`.")
@@ -176,6 +176,30 @@ class PrewarmBody(VersionedBody):
         None, description="Partitions of each segment; absent = all."
     )
     timeout_ms: Positive | None = Field(None, description="Time allowed; absent = no limit.")
+
+
+class RowName(Body):
+    """A row, by its ``_rowid``."""
+
+    row_id: RowId
+
+
+class WhyNotOptions(Body):
+    """Everything in the body of ``why_not`` but the query."""
+
+    row: RowName = Field(description="The row that is asked about.")
+
+
+class WhyNotBody(QueryBody):
+    """Body of ``why_not``: a vector query, and the row that is asked about."""
+
+    row: RowName = Field(description="The row that is asked about.")
+
+
+class PlanParameters(Parameters):
+    """Query parameters of ``explain_plan`` and ``analyze_plan``."""
+
+    format: str | None = Field(None, description="`json`: the plan as an object, not as text.")
 
 
 class ExplainOptions(IdBody):

@@ -9,40 +9,83 @@ from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotation
 from starlette.responses import Response  # noqa: TC002 - same
 
 from lance_core.errors import InvalidRequestError
+from lance_core.query.request import VectorQuery
 from service.api.bodies import check
 from service.api.client_watch import ClientWatch
-from service.api.documented import documented
+from service.api.documented import documented, reference_to
 from service.api.identifiers import require_same
 from service.api.json_answers import json_answer
-from service.api.models.requests import ExplainBody, ExplainOptions, QueryBody
+from service.api.models.answers import PlanAnswer, WhyNotAnswer
+from service.api.models.requests import (
+    ExplainBody,
+    ExplainOptions,
+    PlanParameters,
+    QueryBody,
+    WhyNotBody,
+    WhyNotOptions,
+)
+from service.api.negotiation import Format
 from service.api.not_yet import require_no_later_feature
 from service.api.query_tasks import decode_task, run_task
+from service.api.routes.plan_examples import EXAMPLE_PLAN, EXAMPLE_REASON, EXAMPLE_TEXT
 from service.api.table_calls import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lance_core.dataset import Dataset
+    from lance_core.query.explain import PlanReport
+    from service.api.query_tasks import QueryTask
+
 router = APIRouter(tags=["plans"])
 
-_TEXT = {"application/json": {"schema": {"type": "string"}}}
+_PLAN = {
+    "application/json": {
+        "schema": {
+            "oneOf": [
+                {"type": "string", "description": "For people."},
+                {"$ref": reference_to(PlanAnswer)},
+            ]
+        },
+        "examples": {
+            "text": {"summary": "By default", "value": EXAMPLE_TEXT},
+            "json": {"summary": "With `?format=json`", "value": EXAMPLE_PLAN},
+        },
+    }
+}
+_WHY_NOT = {
+    "application/json": {
+        "schema": {"$ref": reference_to(WhyNotAnswer)},
+        "example": EXAMPLE_REASON,
+    }
+}
 
 
 @router.post(
     "/v1/table/{id}/explain_plan",
-    openapi_extra=documented(answer=_TEXT, body=ExplainBody),
+    openapi_extra=documented(answer=_PLAN, body=ExplainBody, parameters=PlanParameters),
 )
 async def explain_plan(request: Request) -> Response:
-    """Return the plan of a query as text."""
+    """Return the plan of a query: text, or JSON for those who ask for it as in `query`."""
     return await _with_watch(request, _explain)
 
 
 @router.post(
     "/v1/table/{id}/analyze_plan",
-    openapi_extra=documented(answer=_TEXT, body=QueryBody),
+    openapi_extra=documented(answer=_PLAN, body=QueryBody, parameters=PlanParameters),
 )
 async def analyze_plan(request: Request) -> Response:
-    """Run a query and return its plan with what was measured."""
+    """Run a query and return its plan with what was measured, in the forms of `explain_plan`."""
     return await _with_watch(request, _analyze)
+
+
+@router.post(
+    "/v1/table/{id}/why_not",
+    openapi_extra=documented(answer=_WHY_NOT, body=WhyNotBody),
+)
+async def why_not(request: Request) -> Response:
+    """Tell what keeps a row out of the answer to a query, or where it stands in it."""
+    return await _with_watch(request, _why_not)
 
 
 async def _with_watch(
@@ -61,7 +104,7 @@ def _explain(call: Call, watch: ClientWatch) -> Response:
     return run_task(
         call,
         task,
-        lambda dataset: json_answer(dataset.explain(task.request), version=dataset.version),
+        lambda dataset: _answer(dataset.explain_plan(task.request), task),
     )
 
 
@@ -78,7 +121,34 @@ def _analyze(call: Call, watch: ClientWatch) -> Response:
     return run_task(
         call,
         task,
-        lambda dataset: json_answer(
-            dataset.analyze(task.request, task.deadline), version=dataset.version
-        ),
+        lambda dataset: _answer(dataset.analyze_plan(task.request, task.deadline), task),
     )
+
+
+def _answer(report: PlanReport, task: QueryTask) -> Response:
+    is_json = task.encoding.format is Format.JSON
+    return json_answer(report.to_dict() if is_json else report.text(), version=report.version)
+
+
+def _why_not(call: Call, watch: ClientWatch) -> Response:
+    members = call.members()
+    row_id = check(WhyNotOptions, members).row.row_id
+    task = decode_task(call, members, watch)
+    query = task.request
+    if not isinstance(query, VectorQuery):
+        raise InvalidRequestError("vector: a vector query must be given, or row_id")
+
+    def answer(dataset: Dataset) -> Response:
+        found = dataset.why_not(query, row_id, task.deadline)
+        return json_answer(
+            {
+                "version": dataset.version,
+                "row_id": found.row_id,
+                "reason": found.reason,
+                "detail": dict(found.detail),
+                "text": found.text(),
+            },
+            version=dataset.version,
+        )
+
+    return run_task(call, task, answer)
