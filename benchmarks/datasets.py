@@ -63,9 +63,9 @@ SIZES = {
         Size(
             "wordnet",
             19_500,
-            20,
-            8,
-            graph_partitions=2,
+            140,  # as of the other sets, about the root of the rows; and probed as they are
+            64,
+            graph_partitions=1,
             graph_probes=1,
             dimension=384,
             num_sub_vectors=48,
