@@ -97,15 +97,26 @@ def test_masked_probing_finds_what_pylance_finds(table, per_mille):
             table.assert_same(ours, theirs, query)
 
 
+@pytest.mark.parametrize("bounds", [(None, None), (2, 12), (None, 30), (70, None)], ids=str)
 @pytest.mark.parametrize("per_mille", FILTERS)
-def test_automatic_probing_goes_on_until_enough_rows_pass(table, per_mille):
+def test_automatic_probing_goes_on_until_enough_rows_pass(table, per_mille, bounds):
     if table.state == "two segments":
         pytest.skip("pylance itself gives several answers (vector index page, section 7.3)")
     passes = table.live.below(per_mille)
+    least, most = bounds
+    more = {"minimum_nprobes": least, "maximum_nprobes": most}
+    more = {name: value for name, value in more.items() if value is not None}
     for query in QUERIES:
         for k in (1, 10, 300):
-            result = table.query(table.masked, query, k=k, filter=FILTERS[per_mille])
-            theirs = table.ask_pylance(query, k, FILTERS[per_mille], prefilter=True)
+            result = table.query(
+                table.masked,
+                query,
+                k=k,
+                filter=FILTERS[per_mille],
+                min_probes=least,
+                max_probes=most,
+            )
+            theirs = table.ask_pylance(query, k, FILTERS[per_mille], prefilter=True, **more)
             if result.plan.listed is None:
                 table.assert_same(result.table, theirs, query)
             else:
