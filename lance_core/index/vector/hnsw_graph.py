@@ -151,10 +151,9 @@ def decode_graph(
             raise CorruptFileError(path, f"a node of a graph of {num_nodes} is {int(ids.max())}")
     if bounds[1] != num_nodes or not np.array_equal(nodes[:num_nodes], np.arange(num_nodes)):
         raise CorruptFileError(path, f"level 0 of a graph does not hold its {num_nodes} nodes")
-    if int(np.diff(starts).max()) > num_nodes:
-        raise CorruptFileError(
-            path, f"a node has more neighbours than the graph's {num_nodes} nodes"
-        )
+    lengths = np.diff(starts)
+    if lengths.min() < 0 or lengths.max() > num_nodes or starts[-1] != len(links):
+        raise CorruptFileError(path, f"a node has more neighbours than there are: {num_nodes}")
     own_starts = starts.astype(np.uint32)
     end = int(starts[num_nodes])
     return GraphArrays(
