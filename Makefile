@@ -26,7 +26,7 @@ export PIP_NO_INPUT := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check serve bench fuzz soak format proto openapi lock clean
+.PHONY: help setup demo test check serve bench fuzz matrix soak format proto openapi lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ fuzz: $(DEV) $(COMMAND) ## read EXAMPLES (default 20000) random and as many dama
 	HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 \
 	  -o faulthandler_timeout=0 tests/interop/test_random_files.py tests/property/test_file_round_trips.py
 	$(BIN)/python -m tests.mutation_runs --count $(EXAMPLES)
+
+matrix: $(DEV) $(COMMAND) ## compare all kinds and states of indices with pylance; search beyond the cache
+	MATRIX=all CACHE_SECONDS=60 CACHE_ROWS=1000000 $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
+	  tests/interop/test_vector_matrix.py tests/interop/test_cache_budget.py
 
 soak: $(DEV) $(COMMAND) ## race eight writers for SECONDS, kill writers KILLS times, HISTORIES random histories
 	RACE_SECONDS=$(SECONDS) CRASH_KILLS=$(KILLS) $(BIN)/pytest -o faulthandler_timeout=0 \
