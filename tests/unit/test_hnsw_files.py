@@ -132,5 +132,5 @@ def test_rows_are_copied_to_the_start_of_a_cache_line(rows: NDArray[np.generic])
     np.testing.assert_array_equal(copied, rows)
     assert copied.dtype == rows.dtype
     assert copied.flags.c_contiguous
-    assert address_of(copied) % 64 == 0
+    assert rows.size == 0 or address_of(copied) % 64 == 0
     assert not np.shares_memory(copied, rows)
