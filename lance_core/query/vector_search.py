@@ -88,6 +88,7 @@ class VectorSearch:
         self._deadline = deadline
         self._measures = measures
         self._resident_only = resident_only
+        self._bound: list[tuple[IndexSearch, BoundSearch, RowMask]] | None = None
 
     def run(
         self, queries: Sequence[NDArray[np.float32]], itself: Sequence[int] | None = None
@@ -188,22 +189,22 @@ class VectorSearch:
     def _segment_searches(self, query: NDArray[np.float32]) -> list[SegmentSearch]:
         if self._plan.metric == "cosine":
             query = unit_vector(self._column.vectors, query)
-        found = []
-        for search in self._plan.searches:
-            bound = self._bound(search)
-            found.append(
-                SegmentSearch(
-                    bound,
-                    self._mask(bound),
-                    search,
-                    query,
-                    self._search_plan,
-                    resident_only=self._resident_only,
-                )
+        return [
+            SegmentSearch(
+                bound, mask, search, query, self._search_plan, resident_only=self._resident_only
             )
-        return found
+            for search, bound, mask in self._bound_searches()
+        ]
 
-    def _bound(self, search: IndexSearch) -> BoundSearch:
+    def _bound_searches(self) -> list[tuple[IndexSearch, BoundSearch, RowMask]]:
+        """Return the segments to search, the same for all queries of the run."""
+        if self._bound is None:
+            bound = [self._bind(search) for search in self._plan.searches]
+            masks = [self._mask(each) for each in bound]
+            self._bound = list(zip(self._plan.searches, bound, masks, strict=True))
+        return self._bound
+
+    def _bind(self, search: IndexSearch) -> BoundSearch:
         if self._resident_only and not self._column.is_bound(search.segment):
             raise NotResidentError("deletion files have to be read")
         return self._column.bound(search.segment)
