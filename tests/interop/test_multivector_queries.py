@@ -12,6 +12,8 @@ import pytest
 import lance_core
 from lance_core import Session, VectorQuery
 from lance_core.errors import InvalidRequestError, TypeMismatchError, UnsupportedFeatureError
+from lance_core.kernels.warm import warm_kernels
+from tests.kernel_signatures import num_signatures
 from tests.multivector_tables import DIMENSION, draw_queries, list_array, write_lists
 from tests.neighbour_checks import assert_same_neighbours
 
@@ -151,6 +153,25 @@ def test_rows_outside_the_index_and_several_segments_are_as_in_pylance(
     assert_same_answers(path, queries, 10, tolerance=1e-4, nprobes=3)
     lance.dataset(path).optimize.compact_files()
     assert_same_answers(path, queries, 10, tolerance=1e-4, nprobes=3)
+
+
+def test_searching_lists_and_bytes_compiles_nothing(tmp_path: Path) -> None:
+    floats = draw_queries(write_lists(tmp_path / "f.lance", 300, seed=2), 3)
+    codes = draw_queries(write_lists(tmp_path / "b.lance", 300, seed=2, dtype=np.uint8), 3)
+    single = pa.FixedSizeListArray.from_arrays(pa.array(codes[4].ravel()), DIMENSION)
+    lance.write_dataset(pa.table({"v": single}), tmp_path / "s.lance")
+    lance.dataset(tmp_path / "f.lance").create_index(
+        "v", "IVF_FLAT", metric="cosine", num_partitions=2
+    )
+    warm_kernels()
+    before = num_signatures()
+    for name, query in (("f", floats[2]), ("b", codes[2]), ("s", codes[2]), ("s", codes[2][0])):
+        dataset = lance_core.open_dataset(tmp_path / f"{name}.lance")
+        dataset.search(query)
+        dataset.search(query, refine_factor=2)
+        if name != "s":
+            dataset.search(query, filter="id < 50")
+    assert num_signatures() == before
 
 
 @pytest.mark.parametrize("has_stable_ids", [False, True])

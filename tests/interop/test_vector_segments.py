@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import TYPE_CHECKING, Literal
 
 import lance
 import numpy as np
 import pytest
 
-import lance_core.kernels
 from lance_core.index.vector.pq import ProductQuantizer
 from lance_core.io.counting_store import CountingStore
 from lance_core.kernels.warm import warm_kernels
+from tests.kernel_signatures import num_signatures
 from tests.opened_segment import BuiltIndex, build_index, open_segment
 
 if TYPE_CHECKING:
@@ -176,13 +174,3 @@ def test_no_kernel_is_compiled_during_a_query(tmp_path: Path) -> None:
         for store in (built.store(), CountingStore(built.store())):
             open_segment(store).search(built.queries(1)[0], 10, 3)
     assert num_signatures() == before
-
-
-def num_signatures() -> dict[str, int]:
-    counts = {}
-    for info in pkgutil.iter_modules(lance_core.kernels.__path__):
-        module = importlib.import_module(f"lance_core.kernels.{info.name}")
-        for name, member in vars(module).items():
-            if hasattr(member, "signatures"):
-                counts[f"{info.name}.{name}"] = len(member.signatures)
-    return counts
