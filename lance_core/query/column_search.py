@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ from lance_core.query.planner import choose_index
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import RowMask
 from lance_core.query.searchable_rows import SearchableRows, searchable_rows
-from lance_core.query.segments import BoundSearch, describe_segments
+from lance_core.query.segments import BoundSearch, describe_segments, open_segment
 from lance_core.query.stored_vectors import StoredVectors
 from lance_core.row_address import ROW_ADDRESS_TOMBSTONE
 from lance_core.scan.vector_column import VectorColumn
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.vector.segment import VectorSegment
     from lance_core.query.deadline import Deadline
     from lance_core.query.plan import (
         FlatSearch,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
+    from lance_core.table.row_id_index import RowIdIndex
     from lance_core.table.snapshot import Snapshot
 
 
@@ -67,17 +68,13 @@ class ColumnSearch:
         self._coded = CodedVectors(session.cache, self.vectors)
         opened = describe_segments(session, snapshot, field, self._live)
         self.descriptions: tuple[SegmentDescription, ...] = tuple(d for d, _ in opened)
-        self._segments = {d.uuid: segment for d, segment in opened if segment is not None}
-        self._bound: dict[str, BoundSearch] = {}
+        # Segments stay in the cache, not here: what is open must not grow beyond the budget.
+        self._check_dimensions(field, [segment for _, segment in opened if segment is not None])
+        self._metadata = {metadata.uuid: metadata for metadata in snapshot.indices}
         self._choices: dict[tuple[str | None, bool], IndexChoice] = {}
-        self._lock = Lock()
-        self._row_ids = (
-            row_id_index(session.files, snapshot) if snapshot.has_stable_row_ids else None
-        )
-        self._check_dimensions(field)
 
-    def _check_dimensions(self, field: LanceField) -> None:
-        for segment in self._segments.values():
+    def _check_dimensions(self, field: LanceField, segments: Sequence[VectorSegment]) -> None:
+        for segment in segments:
             if segment.dimension != self.vectors.dimension:
                 raise CorruptFileError(
                     segment.storage.reader.path,
@@ -87,7 +84,14 @@ class ColumnSearch:
 
     def addresses(self, row_ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return where live rows lie, shape ``(n,)``."""
-        return row_ids if self._row_ids is None else self._row_ids.find(row_ids)
+        index = self._row_ids
+        return row_ids if index is None else index.find(row_ids)
+
+    @property
+    def _row_ids(self) -> RowIdIndex | None:
+        if not self._snapshot.has_stable_row_ids:
+            return None
+        return row_id_index(self._session.files, self._snapshot)
 
     def choice(self, metric: str | None, *, use_index: bool) -> IndexChoice:
         """Return the index that answers a metric; chosen once, since a version never changes."""
@@ -100,18 +104,23 @@ class ColumnSearch:
 
     def bound(self, description: SegmentDescription) -> BoundSearch:
         """Return a segment with the mask of its live rows, reading deletion files on first use."""
-        found = self._bound.get(description.uuid)
-        if found is None:
-            fresh = BoundSearch(
-                self._session, self._snapshot, self._segments[description.uuid], description
-            )
-            with self._lock:
-                found = self._bound.setdefault(description.uuid, fresh)
-        return found
+        return self._session.cache.get_or_load(
+            self._bound_key(description), lambda: self._bind(description)
+        )
 
     def is_bound(self, description: SegmentDescription) -> bool:
         """Tell whether `bound` would read nothing."""
-        return description.uuid in self._bound
+        return self._bound_key(description) in self._session.cache
+
+    def _bound_key(self, description: SegmentDescription) -> CacheKey:
+        snapshot = self._snapshot
+        name = (snapshot.incarnation, description.uuid)
+        return CacheKey("bound segment", snapshot.scheduler.store.key, name)
+
+    def _bind(self, description: SegmentDescription) -> BoundSearch:
+        metadata = self._metadata[description.uuid]
+        segment = open_segment(self._session, self._snapshot, metadata)
+        return BoundSearch(self._session, self._snapshot, segment, description)
 
     def rescore(
         self,
@@ -178,6 +187,7 @@ class ColumnSearch:
         )
         if resident_only:
             self._require_short(len(rows.addresses), query.size)
+        field_id, is_long = self.vectors.field.id, len(rows.addresses) > plan.few_rows
         step = max(1, _LISTED_FLOATS // self.vectors.dimension)  # the same for all queries
         parts = [np.empty(0, np.float32)]
         for start in range(0, len(rows.addresses), step):
@@ -187,7 +197,9 @@ class ColumnSearch:
                 query,
                 plan.metric,
                 resident_only=resident_only,
-                key=CacheKey("listed vectors", key.store, (self.vectors.field.id, key, start)),
+                key=None
+                if is_long
+                else CacheKey("listed vectors", key.store, (field_id, key, start)),
             )
             parts.append(scored)
         inside = within(

@@ -153,7 +153,7 @@ class IndexWarmer:
         done = Prewarmed(name, sum(map(len, wanted)), skipped=tuple(skipped))
         with metered() as meter:
             segments = [bind(each) for each in usable]
-            self._room -= sum(each.partitions.segment.nbytes for each in segments)
+            self._room -= sum(each.nbytes + each.partitions.segment.nbytes for each in segments)
             for bound, some in zip(segments, wanted, strict=True):
                 for step in self._load(bound, some, done):
                     done = replace(

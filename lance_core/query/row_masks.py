@@ -52,6 +52,12 @@ class AddressRuns:
     num_rows: NDArray[np.int64]
     first_ordinals: NDArray[np.int64]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the runs."""
+        arrays = (self.addresses, self.num_rows, self.first_ordinals)
+        return sum(int(each.nbytes) for each in arrays)
+
     @classmethod
     def of_space(cls, space: OrdinalSpace) -> AddressRuns:
         """Return the rows of whole fragments, in the order of their addresses."""

@@ -88,7 +88,7 @@ def _describe(
     try:
         if snapshot.has_stable_row_ids:
             _row_id_space(snapshot, coverage)
-        segment = _open(session, snapshot, metadata)
+        segment = open_segment(session, snapshot, metadata)
         if is_multi:
             _require_similarities(segment)
     except UnusableSegmentError as error:
@@ -131,7 +131,8 @@ def _unusable(
     )
 
 
-def _open(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> VectorSegment:
+def open_segment(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> VectorSegment:
+    """Open a segment, which all versions that have it share."""
     folder = snapshot.index_place(metadata)
     store, path = folder.key
     return session.cache.get_or_load(
@@ -161,7 +162,10 @@ def _row_id_space(snapshot: Snapshot, fragment_ids: Iterable[int]) -> RowIdSpace
 
 
 class BoundSearch:
-    """A segment with the mask of the rows it may return at one version."""
+    """A segment with the mask of the rows it may return at one version.
+
+    ``nbytes`` counts the segment's header too: whoever has this keeps that in memory.
+    """
 
     def __init__(
         self,
@@ -186,6 +190,7 @@ class BoundSearch:
             scheduler.store.key,
             load_frag_reuse(session.cache, snapshot),
         )
+        self.nbytes = self.live.nbytes + self._runs.nbytes + self.partitions.nbytes + segment.nbytes
 
     def mask(
         self, row_filter: RowFilter | None, deadline: Deadline, *, resident_only: bool

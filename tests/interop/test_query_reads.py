@@ -135,7 +135,8 @@ def needed_bytes(
         min((root / path).stat().st_size, TAIL_BYTES) for path in by_path if "_del" not in path
     )
     (column,) = dataset._engine._columns.values()
-    (segment,) = column._segments.values()
+    (description,) = column.descriptions
+    segment = column.bound(description).partitions.segment
     header = segment.centroids.nbytes + segment.quantizer.nbytes
     order, _ = segment.rank(query())
     probed = int(segment.lengths[order[:num_probes]].sum())

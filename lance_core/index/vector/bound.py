@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from lance_core.table.frag_reuse import FragmentReuse
 
 
+_REFERENCE_BYTES = 128
+"""About what a weak reference to a block takes."""
+
+
 def _absent() -> None:
     """Stand in for the reference to a block that is not loaded."""
 
@@ -81,6 +85,11 @@ class BoundSegment:
         self._blocks = [_absent] * segment.num_partitions
         self._row_width = segment.num_arrays + 2  # beside the arrays: ordinals, number of rows
         self._rows = np.zeros((segment.num_partitions, self._row_width), np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table of blocks, without blocks."""
+        return int(self._rows.nbytes) + _REFERENCE_BYTES * len(self._blocks)
 
     def resident(self, partitions: NDArray[np.int64]) -> HeldPartitions | None:
         """Hold partitions if all of them are in memory, else return None; never reads.
