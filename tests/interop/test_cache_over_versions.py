@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -11,6 +12,8 @@ import pytest
 
 from lance_core.dataset import open_dataset
 from lance_core.index.vector.blocks import load_blocks
+from lance_core.index.vector.segment import VectorSegment
+from lance_core.query.segments import BoundSearch
 from lance_core.query.session import Session
 from tests.filtered_tables import NUM_ROWS, draw, rows, write_table
 
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lance_core.index.ordinals import RowSpace
-    from lance_core.index.vector.segment import VectorSegment
 
 pytestmark = pytest.mark.interop
 
@@ -108,3 +110,29 @@ def test_versions_that_share_rows_share_blocks(tmp_path: Path, loaded: list[Any]
     assert later.version == first.version + 2
     later.search(draw(1, 1)[0], k=5, nprobes=100)
     assert len(loaded) == num_loaded
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_HNSW_SQ"])
+def test_datasets_that_stay_open_keep_no_index_beyond_the_budget(tmp_path: Path, kind: str) -> None:
+    model = tmp_path / "0.lance"
+    write_table(model, "two segments", kind, "l2")
+    ample = Session()
+    query = draw(1, 1)[0]
+    expected = open_dataset(model, session=ample).search(query, k=10, nprobes=3)
+    budget = 3 * ample.cache_stats.used_bytes
+    del ample
+    session = Session(budget)
+    opened = []
+    for number in range(1, 16):
+        shutil.copytree(model, tmp_path / f"{number}.lance")
+        opened.append(open_dataset(tmp_path / f"{number}.lance", session=session))
+        assert opened[-1].search(query, k=10, nprobes=3) == expected
+    for dataset in opened:
+        assert dataset.search(query, k=10, nprobes=3) == expected
+    gc.collect()
+    everything = gc.get_objects()
+    alive = [each for each in everything if isinstance(each, VectorSegment | BoundSearch)]
+    assert 0 < sum(each.nbytes for each in alive) <= session.cache_stats.used_bytes <= budget
+    figures = session.cache.figures()
+    assert len(figures) == len(opened)
+    assert sum(each.entries > 0 for each in figures.values()) < len(opened)
