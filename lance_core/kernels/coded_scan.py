@@ -29,7 +29,13 @@ from lance_core.kernels.memory import (
 )
 from lance_core.kernels.sq_distance import squared_code_gap
 from lance_core.kernels.topk import TopRows, distance_of, offer_rows
-from lance_core.kernels.vector_codes import FIRST_PART, LARGEST_CODE, code_scale, largest_miss
+from lance_core.kernels.vector_codes import (
+    FIRST_PART,
+    LARGEST_CODE,
+    code_scale,
+    largest_miss,
+    squared_length,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +53,7 @@ _NO_LIMIT = np.int32(0x7FFF_FFFF)
 _ROUNDING = 2.0**-22
 _SMALLEST = 1e-44
 _HAIR = 1e-9
+_LARGEST_PRODUCT = 1e37  # far from what float32 cannot hold
 
 
 def scan_coded_pages(
@@ -66,12 +73,12 @@ def scan_coded_pages(
         after the other, how many there are, the ordinal of the first, where the codes of their
         first dimensions lie (0 = there are no codes), where the rest, and which grid these have.
     grids
-        Shape ``(g, 3)``: start and step of each grid, and the largest distance that any vector has
-        from its codes.
+        Shape ``(g, 4)``: start and step of each grid, the largest distance that any vector has from
+        its codes, and the largest squared length of a vector.
     queries
         Shape ``(m, d)``, C-contiguous and writable.
     metric
-        Code of `lance_core.kernels.distance`, l2 or cosine.
+        Code of `lance_core.kernels.distance`; not hamming.
     words
         Dense bitset over ordinals; only rows whose bit is set are kept.
     tops
@@ -96,18 +103,20 @@ def _scan(
     words = uint64_at(words_address, num_words)
     num_queries, width = queries.shape
     part = min(width, FIRST_PART)
-    codes, misses = np.empty((num_queries, width), np.int16), np.empty(num_queries, np.float64)
+    codes = np.empty((num_queries, width), np.int16)
+    misses, reaches = np.empty(num_queries, np.float64), np.empty((num_queries, 2), np.float64)
     rest = np.zeros(num_queries, np.int64)  # blocks that are scored whole
     distances, ordinals = np.empty(_BLOCK_ROWS, np.float32), np.empty(_BLOCK_ROWS, np.uint32)
     places, gaps = np.empty(_BLOCK_ROWS, np.int32), np.empty(_BLOCK_ROWS, np.int32)
     coded_for = np.int64(-1)
     for page in range(len(pages)):
         vectors, num_rows, first_ordinal, its_codes, its_rest, grid = pages[page]
-        start, step, error = grids[grid]
+        start, step, error, longest = grids[grid]
         if its_codes != 0 and grid != coded_for:
             coded_for = grid
             for q in range(num_queries):
                 misses[q] = error + encode_query(queries[q], metric, start, step, codes[q])
+                reaches[q] = reach_of(queries[q], metric, longest)
         for first in range(0, num_rows, _BLOCK_ROWS):
             count = min(_BLOCK_ROWS, num_rows - first)
             block = vectors + first * width * _FLOAT_BYTES
@@ -117,7 +126,7 @@ def _scan(
                 limit = _NO_LIMIT
                 if its_codes != 0 and rest[q] == 0:
                     worst = distance_of(state[1])
-                    limit = largest_gap(worst, metric, width, misses[q], step)
+                    limit = largest_gap(worst, reaches[q], misses[q], step)
                 near = near_rows(first_codes, count, codes[q], limit, places, gaps)
                 if limit != _NO_LIMIT and part < width:
                     left = places[:near]
@@ -160,29 +169,52 @@ def encode_query(
 
 
 @kernel
-def largest_gap(worst: np.float32, metric: int, width: int, miss: float, step: float) -> np.int32:
+def reach_of(query: NDArray[np.float32], metric: int, longest: float) -> tuple[float, float]:
+    """Return by what to multiply a distance, and what to add, to bound a squared l2 distance.
+
+    Parameters
+    ----------
+    longest
+        Squared length that no vector exceeds; only dot looks at it.
+
+    Notes
+    -----
+    A sum of ``d`` float32 products is wrong by less than ``d * 2^-23`` of the sum of their
+    magnitudes, in whatever order they are added; numbers next to zero lose some of 1e-45 besides.
+    """
+    slack = (len(query) + 16) * _ROUNDING
+    if metric == COSINE:
+        return 2.0, 2 * slack
+    if metric == L2:
+        return 1 + slack, len(query) * _SMALLEST
+    square = squared_length(query)
+    largest_product = np.sqrt(longest * square)
+    if not largest_product < _LARGEST_PRODUCT:
+        return 2.0, np.inf
+    return 2.0, (longest + square) * (1 + _HAIR) - 2 + 2 * slack * (1 + largest_product)
+
+
+@kernel
+def largest_gap(
+    worst: np.float32, reach: NDArray[np.float64], miss: float, step: float
+) -> np.int32:
     """Return the largest squared gap of codes of a vector that may be as near as ``worst``.
 
     Parameters
     ----------
     worst
         The largest distance of use.
+    reach
+        What `reach_of` gave.
     miss
         Upper bound of the distances of query and vector from their codes, added up.
-
-    Notes
-    -----
-    A sum of ``width`` float32 products is wrong by less than ``width * 2^-23`` of the sum of their
-    magnitudes, in whatever order they are added; numbers next to zero lose some of 1e-45 besides.
     """
-    if not worst >= 0:
+    if reach[1] == np.inf:
+        return _NO_LIMIT
+    square = np.float64(worst) * reach[0] + reach[1]
+    if not square >= 0:
         return np.int32(-1)
-    slack = (width + 16) * _ROUNDING
-    if metric == COSINE:
-        reach = 2 * (np.float64(worst) + slack)
-    else:
-        reach = np.float64(worst) * (1 + slack) + width * _SMALLEST
-    gap = ((np.sqrt(reach) + miss) / step) ** 2 * (1 + _HAIR) + 1
+    gap = ((np.sqrt(square) + miss) / step) ** 2 * (1 + _HAIR) + 1
     return np.int32(gap) if gap < _NO_LIMIT else _NO_LIMIT
 
 
@@ -298,5 +330,5 @@ def _warm() -> None:
     vectors, codes = np.ones((300, 80), np.float32), np.zeros((300, 80), np.uint8)
     place = address_of(codes)
     pages = np.array([[address_of(vectors), 300, 0, place, place, 0]], np.int64)
-    words, grids = np.full(5, 2**64 - 1, np.uint64), np.array([[0.0, 1.0, 9.0]])
+    words, grids = np.full(5, 2**64 - 1, np.uint64), np.array([[0.0, 1.0, 9.0, 80.0]])
     scan_coded_pages(pages, grids, vectors[:1].copy(), L2, words, [TopRows(1, 300)])

@@ -3,7 +3,8 @@
 A vector becomes one byte for each dimension, on one grid for all: ``start + step * code`` lies
 near the number. With the largest Euclidean distance that any vector has from its codes, distances
 of codes bound those of vectors from below. For cosine vectors are brought to unit length first:
-the squared distance of such is twice the cosine distance.
+the squared distance of such is twice the cosine distance. For dot the codes are those for l2:
+``|x - q|^2 = |x|^2 + |q|^2 - 2 q.x``, so what no vector exceeds in length bounds inner products.
 """
 
 from __future__ import annotations
@@ -86,8 +87,10 @@ def find_range(
     """Widen ``bounds``, the smallest and the largest number, by those of ``count`` vectors.
 
     Vectors that hold NaN or infinity do not count. Both bounds become NaN by a vector that cannot
-    be coded.
+    be coded, and stay so.
     """
+    if np.isnan(bounds[0]):
+        return
     for i in range(count):
         row = address + i * width * _FLOAT_BYTES
         bits = uint32_at(row, width)
@@ -130,13 +133,13 @@ def encode_run(
     step: float,
     first_place: int,
     rest_place: int,
-) -> float:
-    """Write the codes of ``count`` vectors; return the largest distance of any from its codes.
+    largest: NDArray[np.float64],
+) -> None:
+    """Write the codes of ``count`` vectors, of the first dimensions to one place, then the rest.
 
-    Those of the first dimensions go to one place, the rest to another. Vectors that hold NaN or
-    infinity get any codes, and do not count.
+    ``largest`` is raised to the largest squared distance of any from its codes and to the largest
+    squared length. Vectors that hold NaN or infinity get any codes, and count by length only.
     """
-    largest = 0.0
     part = min(width, FIRST_PART)
     rest = width - part
     for i in range(count):
@@ -148,11 +151,21 @@ def encode_run(
             scale = code_scale(vector, metric)
             square = encode_numbers(vector[:part], scale, start, step, first_codes)
             square += encode_numbers(vector[part:], scale, start, step, rest_codes)
-            largest = max(largest, square)
+            largest[0] = max(largest[0], square)
+            largest[1] = max(largest[1], squared_length(vector))
         else:
+            largest[1] = np.inf
             first_codes[:] = 0
             rest_codes[:] = 0
-    return float(np.sqrt(largest))
+
+
+@kernel
+def squared_length(vector: NDArray[np.float32]) -> float:
+    """Return the inner product of a vector with itself."""
+    total = 0.0
+    for j in range(len(vector)):
+        total += np.float64(vector[j]) * np.float64(vector[j])
+    return total
 
 
 @kernel
@@ -165,8 +178,8 @@ def largest_miss(missed: float, width: int, start: float, step: float) -> float:
 @warmup
 def _warm() -> None:
     vectors, codes = np.ones((2, 4), np.float32), np.empty((2, 4), np.uint8)
-    place = address_of(codes)
+    place, largest = address_of(codes), np.zeros(2, np.float64)
     for metric in (L2, COSINE):
         find_range(address_of(vectors), 2, 4, metric, np.zeros(2, np.float64))
-        missed = encode_run(address_of(vectors), 2, 4, metric, 0.0, 1.0, place, place)
-        largest_miss(missed, 4, 0.0, 1.0)
+        encode_run(address_of(vectors), 2, 4, metric, 0.0, 1.0, place, place, largest)
+        largest_miss(1.0, 4, 0.0, 1.0)

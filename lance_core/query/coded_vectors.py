@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from lance_core.query.searchable_rows import VectorPages
     from lance_core.scan.vector_column import VectorColumn, VectorRuns
 
-_CODED_METRICS = (Metric.L2, Metric.COSINE)
+# By the metric whose codes serve it.
+_CODED_FOR = {Metric.L2: Metric.L2, Metric.DOT: Metric.L2, Metric.COSINE: Metric.COSINE}
 # Sums of squared gaps of bytes have to fit 31 bits.
 _MOST_DIMENSIONS = 1 << 15
 # Codes of one scan take at most this part of the cache.
@@ -46,12 +47,12 @@ class CodeTable:
     def __init__(self, codes: Sequence[VectorCodes | None]) -> None:
         self._codes = codes
         self._places: NDArray[np.int64] = np.zeros((len(codes), 4), np.int64)
-        self.grids: NDArray[np.float64] = np.zeros((len(codes), 3), np.float64)
+        self.grids: NDArray[np.float64] = np.zeros((len(codes), 4), np.float64)
         for fragment, each in enumerate(codes):
             if each is not None and len(each.first) > 0:
                 places = address_of(each.first), address_of(each.rest)
                 self._places[fragment] = (*places, each.first.shape[1], each.rest.shape[1])
-                self.grids[fragment] = each.start, each.step, each.error
+                self.grids[fragment] = each.start, each.step, each.error, each.longest
 
     def of_pages(self, pages: VectorPages) -> NDArray[np.int64]:
         """Return the table of pages that `scan_coded_pages` takes; grids are those of fragments."""
@@ -102,23 +103,24 @@ class CodedVectors:
         resident_only
             Raise ``NotResidentError`` when they are to be coded now.
         """
-        if not self._is_worth_it(runs, metric):
+        coded_for = _CODED_FOR.get(metric)
+        if coded_for is None or not self._is_worth_it(runs):
             return None
-        keys = [self._key(each, metric) for each in fragment_ids]
+        keys = [self._key(each, coded_for) for each in fragment_ids]
         is_held = [each in self._cache for each in keys]
-        if not all(is_held) and self._is_due((key, metric), resident_only=resident_only):
+        if not all(is_held) and self._is_due((key, coded_for), resident_only=resident_only):
             is_held = [True] * len(keys)
         if not any(is_held):
             return None
         codes = [
-            self._codes(each, its_runs, metric, deadline) if held else None
+            self._codes(each, its_runs, coded_for, deadline) if held else None
             for each, its_runs, held in zip(keys, runs, is_held, strict=True)
         ]
         return CodeTable(codes)
 
-    def _is_worth_it(self, runs: Sequence[VectorRuns], metric: Metric) -> bool:
+    def _is_worth_it(self, runs: Sequence[VectorRuns]) -> bool:
         column = self._column
-        if metric not in _CODED_METRICS or column.type.is_multi:
+        if column.type.is_multi:
             return False
         numbers = sum(each.num_vectors for each in runs) * column.dimension
         is_small = column.dimension <= _MOST_DIMENSIONS and numbers <= self._most_bytes

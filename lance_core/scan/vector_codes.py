@@ -41,6 +41,8 @@ class VectorCodes:
         The grid.
     error
         Upper bound of the distance of any vector from its codes.
+    longest
+        The largest squared length of a vector; infinite if one is not finite.
     mapping
         The mapped file that they were made from, None for decoded vectors.
     """
@@ -50,6 +52,7 @@ class VectorCodes:
     start: float
     step: float
     error: float
+    longest: float
     mapping: object
 
     @property
@@ -79,21 +82,19 @@ def encode_vectors(
         find_range(address, count, dimension, metric, bounds)
     if not np.isfinite(bounds).all():
         nothing = np.empty((0, dimension), np.uint8)
-        return VectorCodes(nothing, nothing, 0.0, 1.0, 0.0, mapping)
+        return VectorCodes(nothing, nothing, 0.0, 1.0, 0.0, 0.0, mapping)
     start, span = float(bounds[0]), float(bounds[1] - bounds[0])
     step = span / LARGEST_CODE if span > 0 else 1.0
     num_rows, part = int(runs.num_rows.sum()), min(dimension, FIRST_PART)
     first = np.empty((num_rows, part), np.uint8)
     rest = np.empty((num_rows, dimension - part), np.uint8)
-    error = 0.0
+    largest = np.zeros(2, np.float64)
     for address, row, count in _pieces(runs, dimension):
         look_up()
         places = (address_of(first[row:]), address_of(rest[row:]))
-        its_error = encode_run(address, count, dimension, metric, start, step, *places)
-        error = max(error, its_error)
-    return VectorCodes(
-        first, rest, start, step, largest_miss(error, dimension, start, step), mapping
-    )
+        encode_run(address, count, dimension, metric, start, step, *places, largest)
+    error = largest_miss(float(np.sqrt(largest[0])), dimension, start, step)
+    return VectorCodes(first, rest, start, step, error, float(largest[1]), mapping)
 
 
 def mapping_of(runs: VectorRuns) -> object:

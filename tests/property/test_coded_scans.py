@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-METRICS = [Metric.L2, Metric.COSINE]
+METRICS = [Metric.L2, Metric.COSINE, Metric.DOT]
 DIMENSIONS = [1, 3, 16, 63, 64, 65, 128, 130, 200]
 
 
@@ -75,6 +75,12 @@ def with_odd_numbers(generator: np.random.Generator, rows: int, width: int) -> N
     return found
 
 
+def of_one_length(generator: np.random.Generator, rows: int, width: int) -> NDArray[np.float32]:
+    found = clustered(generator, rows, width)
+    lengths: NDArray[np.float32] = np.linalg.norm(found, axis=1, keepdims=True)
+    return found / lengths
+
+
 def of_few_values(generator: np.random.Generator, rows: int, width: int) -> NDArray[np.float32]:
     return generator.integers(-2, 3, (rows, width)).astype(np.float32)
 
@@ -92,21 +98,24 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], NDArray[np.float32]]]
     "outliers": with_outliers,
     "odd numbers": with_odd_numbers,
     "few values": of_few_values,
+    "one length": of_one_length,
 }
 
 
 def coded(vectors: NDArray[np.float32], metric: Metric) -> VectorCodes:
+    firsts = np.array([0, 700, 1_900], np.int64)
     runs = VectorRuns(
-        addresses=np.array([address_of(vectors)], np.int64),
-        first_offsets=np.zeros(1, np.int64),
-        num_rows=np.array([len(vectors)], np.int64),
+        addresses=address_of(vectors) + firsts * vectors.shape[1] * 4,
+        first_offsets=firsts,
+        num_rows=np.diff(firsts, append=len(vectors)),
         num_vectors=len(vectors),
         is_valid=None,
         owners=(vectors,),
         mapped_file=None,
         nbytes=vectors.nbytes,
     )
-    return encode_vectors(runs, vectors.shape[1], metric.code, lambda: None)
+    coded_for = Metric.L2 if metric == Metric.DOT else metric
+    return encode_vectors(runs, vectors.shape[1], coded_for.code, lambda: None)
 
 
 def pages_of(vectors: NDArray[np.float32], cuts: list[int], fragments: int) -> VectorPages:
