@@ -12,7 +12,7 @@ from lance_core.expr.predicate import parse_predicate
 from lance_core.ids import FragmentId
 from lance_core.io.waiting import for_each
 from lance_core.row_address import fragment_of, offset_of
-from lance_core.scan.projection import PseudoColumn, resolve_projection
+from lance_core.scan.projection import OWN_ADDRESS, resolve_projection, with_address
 from lance_core.scan.rows import scan_rows
 from lance_core.table.deletion_writer import write_deletion_file
 from lance_core.table.fragment_upkeep import copied
@@ -49,11 +49,12 @@ def find_rows(files: TableFiles, snapshot: Snapshot, predicate: str) -> RowsFoun
         It is no predicate, names a column that there is not, or a literal does not fit its column.
     """
     parsed = parse_predicate(predicate)
-    address = PseudoColumn.ROW_ADDRESS.value
-    columns = [*(name for name in parsed.columns if name != address), address]
+    projection = with_address(resolve_projection(snapshot.schema, parsed.columns))
     found: dict[FragmentId, BitMap] = {}
-    for batch in scan_rows(files, snapshot, resolve_projection(snapshot.schema, columns)):
-        addresses = batch[address].to_numpy()[parsed.holds(batch).to_numpy(zero_copy_only=False)]
+    for batch in scan_rows(files, snapshot, projection):
+        addresses = batch[OWN_ADDRESS].to_numpy()[
+            parsed.holds(batch).to_numpy(zero_copy_only=False)
+        ]
         add_rows(found, addresses)
     return found
 

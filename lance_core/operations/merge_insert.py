@@ -16,7 +16,7 @@ from lance_core.operations.key_table import KeyTable
 from lance_core.operations.merge_rules import MergeRules
 from lance_core.operations.moved_rows import read_whole, write_moved
 from lance_core.proto import transaction_pb2
-from lance_core.scan.projection import PseudoColumn, resolve_projection
+from lance_core.scan.projection import OWN_ADDRESS, resolve_projection, with_address
 from lance_core.scan.rows import scan_rows
 from lance_core.schema.arrow import to_arrow_field
 from lance_core.schema.blobs import with_bytes
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
-_ADDRESS = PseudoColumn.ROW_ADDRESS.value
 _BATCH_ROWS = 8192
 _COMPARED_ROWS = 1 << 17
 """Rows that are looked up at once: every look-up hashes all keys given first."""
@@ -152,13 +151,13 @@ class _Merge:
 
     def _compare(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
         """Return address and number of the key of each row matched, and addresses to delete."""
-        projection = resolve_projection(self._snapshot.schema, [*self._keys, _ADDRESS])
+        projection = with_address(resolve_projection(self._snapshot.schema, self._keys))
         deletes = self._rules.when_not_matched_by_source == "delete"
         matched, numbers, others = [_NO_ADDRESS], [_NO_NUMBER], [_NO_ADDRESS]
         rows = scan_rows(self._files, self._snapshot, projection, batch_rows=_COMPARED_ROWS)
         for batch in rows:
             found = self._known.find([batch[name] for name in self._keys])
-            addresses = batch[_ADDRESS].to_numpy()
+            addresses = batch[OWN_ADDRESS].to_numpy()
             matched.append(addresses[found >= 0])
             numbers.append(found[found >= 0])
             if deletes:

@@ -16,7 +16,7 @@ from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import RowMask, mask_passing
 from lance_core.row_address import fragment_of, offset_of
 from lance_core.row_set import count, num_words
-from lance_core.scan.projection import Projection, PseudoColumn, resolve_projection
+from lance_core.scan.projection import OWN_ADDRESS, resolve_projection, with_address
 from lance_core.scan.rows import scan_rows
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_masks import AddressRuns
     from lance_core.query.session import Session
+    from lance_core.scan.projection import Projection
     from lance_core.schema.tree import LanceSchema
     from lance_core.table.snapshot import Snapshot
 
@@ -59,10 +60,7 @@ class RowFilter:
         self._session = session
         self._snapshot = snapshot
         self._predicate = parse_predicate(text)
-        filter_columns(snapshot.schema, self._predicate)
-        address = PseudoColumn.ROW_ADDRESS.value
-        columns = [*(name for name in self._predicate.columns if name != address), address]
-        self._projection = resolve_projection(snapshot.schema, columns)
+        self._projection = with_address(filter_columns(snapshot.schema, self._predicate))
 
     @property
     def text(self) -> str:
@@ -157,7 +155,7 @@ class RowFilter:
         )
         for batch in batches:
             deadline.check("filtering rows")
-            addresses = batch[PseudoColumn.ROW_ADDRESS.value].to_numpy()
+            addresses = batch[OWN_ADDRESS].to_numpy()
             of_fragment = passes[
                 FragmentId(int(fragment_of(addresses[:1])[0]))
             ]  # a batch lies in one

@@ -38,6 +38,9 @@ class PseudoColumn(enum.Enum):
 PSEUDO_COLUMNS = {column.value: column for column in PseudoColumn}
 """Pseudo columns by name."""
 
+OWN_ADDRESS = ""
+"""Column of row addresses for our own use; nobody can ask for a column without a name."""
+
 
 @dataclass(frozen=True)
 class ProjectedColumn:
@@ -117,6 +120,15 @@ def resolve_projection(
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidRequestError(f'column "{twice}" is asked for twice')
     return Projection(tuple(_find(schema, name) for name in names))
+
+
+def with_address(projection: Projection) -> Projection:
+    """Return a projection with the addresses of the rows behind its columns, as ``OWN_ADDRESS``.
+
+    A table may have columns of any other name, so of those of the pseudo columns too.
+    """
+    address = ProjectedColumn(OWN_ADDRESS, PseudoColumn.ROW_ADDRESS)
+    return Projection((*projection.columns, address))
 
 
 def _find(schema: LanceSchema, name: str) -> ProjectedColumn:
