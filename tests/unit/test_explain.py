@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pyarrow as pa
@@ -13,16 +14,20 @@ from lance_core.query.measure import Measures
 from lance_core.query.plan import (
     FlatSearch,
     IndexSearch,
+    ListedSearch,
     Prefilter,
+    RankByHits,
     Rescore,
     ScanPlan,
     SegmentDescription,
     SkippedSegment,
     VectorPlan,
 )
+from lance_core.query.plan_tree import plan_tree
 from lance_core.query.probes import ProbeBounds
 from lance_core.query.query_result import QueryResult
 from lance_core.query.stats import QueryStats
+from service.api.models.answers import PlanStep
 
 SEGMENT = SegmentDescription("vec_idx", "u-1", "IVF_PQ", "l2", BitMap([0, 1]), 64, 1)
 
@@ -137,3 +142,32 @@ def test_breadth_and_mode_are_shown_where_they_were_asked_for():
     plan = replace(vector_plan(ProbeBounds(8, 8)), ef=200, approx_mode="fast")
     assert "ef=200, approx_mode=fast" in explain(plan)
     assert "ef=" not in explain(vector_plan(ProbeBounds(8, 8)))
+
+
+def test_every_setting_of_every_step_is_documented():
+    described = PlanStep.model_fields["settings"].description
+    assert described is not None
+    documented = {
+        name: set(re.findall(r"`(\w+)`", text))
+        for name, text in re.findall(r"(\w+): ([^.]*)\.", described)
+    }
+    whole = replace(
+        vector_plan(ProbeBounds(1, 8)),
+        upper_bound=3.0,
+        ef=200,
+        approx_mode="fast",
+        prefilter=Prefilter("price < 3", 12),
+        postfilter="price < 3",
+        listed=ListedSearch(BitMap([2]), 12, 10, "few rows"),
+        rank_by_hits=RankByHits(20, 10),
+    )
+    shown = {}
+    for plan in (whole, ScanPlan(("id",), 3, 5, None)):
+        steps = [plan_tree(plan)]
+        while steps:
+            step = steps.pop()
+            shown[step.name] = set(step.settings)
+            steps += step.inputs
+    parts = {"IndexSearch": {"minimum", "maximum"}, "Rescore": {"refine", "mixed"}}
+    assert shown == {name: names - parts.get(name, set()) for name, names in documented.items()}
+    assert set(shown) == set(get_args(PlanStep.model_fields["node"].annotation))

@@ -172,7 +172,17 @@ class PlanStep(Answer):
         "Limit",
         "Scan",
     ]
-    settings: dict[str, object] = Field(description="What the step goes by, by names of its own.")
+    settings: dict[str, object] = Field(
+        description=(
+            "What the step goes by. Take: `columns`. Postfilter: `filter`. MergeByDistance:"
+            " `metric`, `offset`, `k`, `lower_bound`?, `upper_bound`?. Rescore: `candidates`, `k`,"
+            " `reason` (`refine` or `mixed`). RankByHits: `hits`, `k`. IndexSearch: `index`,"
+            " `segment`, `type`, `metric`, `probes` (`minimum`, `maximum`), `partitions`,"
+            " `fragments`, `k`, `ef`?, `approx_mode`?. FlatSearch: `fragments`, `k`, `reason`."
+            " ListedSearch: `fragments`, `rows`, `k`, `reason`. Prefilter: `filter`, `rows`."
+            " Limit: `offset`, `limit`. Scan: `fragments`, `columns`."
+        )
+    )
     measured: MeasuredStep | None = Field(
         None, description="After a run: what the step did, null if it had nothing to do."
     )
