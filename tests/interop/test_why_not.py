@@ -251,3 +251,43 @@ def test_every_row_has_one_reason_that_agrees_with_the_answer(tables: Any, kind:
     dataset, row_ids = tables[kind, "l2", False]
     for which in range(0, NUM_ROWS + 20, 97):
         why(dataset, row_ids[which], filter="half = 0 OR id > 700", k=50)
+
+
+def test_rows_that_a_filter_leaves_are_ranked_one_by_one(tables: Any) -> None:
+    dataset, row_ids = tables["IVF_PQ", "l2", False]
+    usual = open_dataset(dataset.uri)  # scores so few rows exactly
+    left = [each for each in by_distance() if each % 2 == 0 and each < 400]
+    for place in (0, 9, 10, len(left) - 1):
+        found = why(usual, row_ids[left[place]], filter="half = 0 AND id < 400", k=10)
+        assert found.reason == (
+            "present" if place < 9 else "beaten" if place > 10 else found.reason
+        )
+        assert abs(facts(found)["rank"] - place - 1) <= 1  # the zero vector may be among them
+        assert facts(found)["distance"] == pytest.approx(DISTANCES[left[place]], rel=1e-5)
+
+
+def test_rows_with_ids_of_their_own_have_their_partitions(tables: Any) -> None:
+    dataset, row_ids = tables["IVF_PQ", "l2", True]
+    options = {"min_probes": 1, "max_probes": 1}
+    reasons = [why(dataset, row_ids[each], **options) for each in range(10, 40)]
+    unprobed = [each for each in reasons if each.reason == "partition_not_probed"]
+    assert unprobed
+    for each in unprobed:
+        rank = facts(each)["partition_rank"]
+        again = why(dataset, each.row_id, min_probes=rank, max_probes=rank)
+        assert again.reason in {"present", "beaten"}
+
+
+def test_rows_that_a_deferred_compaction_moved_keep_their_partitions(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, 800), tmp_path, max_rows_per_file=200)
+    dataset.create_index("v", "IVF_PQ", metric="l2", num_partitions=4, num_sub_vectors=4)
+    dataset.delete("id % 3 = 0")
+    dataset.optimize.compact_files(target_rows_per_fragment=10_000, defer_index_remap=True)
+    table = lance.dataset(str(tmp_path)).to_table(columns=["id"], with_row_id=True)
+    opened = open_dataset(tmp_path)
+    seen = {
+        why(opened, row_id, min_probes=1, max_probes=1).reason
+        for row_id in table["_rowid"].to_pylist()[5:100]
+    }
+    assert seen <= {"present", "beaten", "partition_not_probed"}
+    assert "partition_not_probed" in seen
