@@ -47,8 +47,7 @@ _STATE_WORDS = 2
 _FLOAT_BYTES = 4
 _ROWS_AHEAD = 4
 _AHEAD_BYTES = 2048
-_DULL_BLOCKS = 8
-"""Blocks that are scored at once after one of which most vectors came near."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 4, 64
 _NO_LIMIT = np.int32(0x7FFF_FFFF)
 _ROUNDING = 2.0**-22
 _SMALLEST = 1e-44
@@ -105,7 +104,8 @@ def _scan(
     part = min(width, FIRST_PART)
     codes = np.empty((num_queries, width), np.int16)
     misses, reaches = np.empty(num_queries, np.float64), np.empty((num_queries, 2), np.float64)
-    rest = np.zeros(num_queries, np.int64)  # blocks that are scored whole
+    pauses = np.zeros((num_queries, 2), np.int64)
+    pauses[:, 1] = _SHORTEST_PAUSE
     distances, ordinals = np.empty(_BLOCK_ROWS, np.float32), np.empty(_BLOCK_ROWS, np.uint32)
     places, gaps = np.empty(_BLOCK_ROWS, np.int32), np.empty(_BLOCK_ROWS, np.int32)
     coded_for = np.int64(-1)
@@ -124,14 +124,12 @@ def _scan(
             for q in range(num_queries):
                 state = uint64_at(tops[q, 2], _STATE_WORDS)
                 limit = _NO_LIMIT
-                if its_codes != 0 and rest[q] == 0:
+                if its_codes != 0 and pauses[q, 0] == 0:
                     worst = distance_of(state[1])
                     limit = largest_gap(worst, reaches[q], misses[q], step)
-                near = near_rows(first_codes, count, codes[q], limit, places, gaps)
-                if limit != _NO_LIMIT and part < width:
-                    left = places[:near]
-                    near = nearer_rows(rest_codes, codes[q, part:], limit, left, gaps)
-                rest[q] = blocks_to_rest(rest[q], limit, near, count)
+                near = find_near(
+                    first_codes, rest_codes, count, codes[q], limit, pauses[q], places, gaps
+                )
                 score_places(block, count, places[:near], queries[q], metric, distances)
                 for i in range(near):
                     ordinals[i] = first_ordinal + first + places[i]
@@ -142,11 +140,33 @@ def _scan(
 
 
 @kernel
-def blocks_to_rest(rest: int, limit: np.int32, near: int, count: int) -> int:
-    """Return how many blocks are to be scored whole, because comparing codes does not pay."""
+def find_near(
+    first_codes: int,
+    rest_codes: int,
+    count: int,
+    query: NDArray[np.int16],
+    limit: np.int32,
+    pause: NDArray[np.int64],
+    places: NDArray[np.int32],
+    gaps: NDArray[np.int32],
+) -> int:
+    """Write the places of those of ``count`` rows that may be near; return how many these are.
+
+    ``pause`` says for how many blocks more codes are not looked at, and how many it will be the
+    next time that most rows are near.
+    """
+    near = near_rows(first_codes, count, query, limit, places, gaps)
     if limit == _NO_LIMIT:
-        return max(0, rest - 1)
-    return _DULL_BLOCKS if 2 * near > count else 0
+        pause[0] = max(0, pause[0] - 1)
+        return near
+    if len(query) > FIRST_PART:
+        near = nearer_rows(rest_codes, query[FIRST_PART:], limit, places[:near], gaps)
+    if 2 * near > count:
+        pause[0] = pause[1]
+        pause[1] = min(2 * pause[1], _LONGEST_PAUSE)
+    else:
+        pause[1] = _SHORTEST_PAUSE
+    return near
 
 
 @kernel
