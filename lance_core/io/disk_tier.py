@@ -15,6 +15,7 @@ import threading
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,12 +122,11 @@ class DiskTier:
         """Return the name of the dataset that has these manifests, the one known if it is that."""
         digest = hashlib.sha256(store_key.encode()).hexdigest()[:40]
         file = self._root / f".place-{digest}"
-        newest = sorted(marks, key=attrgetter("last_modified", "path"))[-_MARKS_KEPT:]
-        present = {meta.path: _identity(meta) for meta in marks}
-        fresh = {meta.path: present[meta.path] for meta in newest}
+        newest = nlargest(_MARKS_KEPT, marks, key=attrgetter("last_modified", "path"))
+        fresh = {meta.path: _identity(meta) for meta in newest}
         with self._ranges.budget.locked():
             name, before = _load_place(file)
-            if name is None or not _is_same(before, present):
+            if name is None or not _is_same(before, marks):
                 name = uuid.uuid4().hex
             if before != fresh:
                 _write_place(file, name, fresh)
@@ -138,7 +138,7 @@ class _Place:
 
     __slots__ = ("incarnation", "marks")
 
-    def __init__(self, incarnation: str | None, marks: Mapping[str, str]) -> None:
+    def __init__(self, incarnation: str | None, marks: Mapping[str, ObjectMeta]) -> None:
         self.incarnation = incarnation
         self.marks = marks
 
@@ -249,7 +249,7 @@ class TieredStore:
         if self._kept.is_mark(path):
             # Without a listing nobody knows which object of that name it is.
             mark = None if self._place is None else self._place.marks.get(path)
-            return None if mark is None else f"{self.key}\0{path}\0{mark}"
+            return None if mark is None else f"{self.key}\0{path}\0{_identity(mark)}"
         if not self._kept.is_kept(path):
             return None
         incarnation = self._known_place().incarnation
@@ -285,17 +285,17 @@ class TieredStore:
             incarnation = self._tell_incarnation(self.key, marks)
         except OSError:
             return _Place(None, {})
-        return _Place(incarnation, {meta.path: _identity(meta) for meta in marks})
+        return _Place(incarnation, {meta.path: meta for meta in marks})
 
 
 def _identity(meta: ObjectMeta) -> str:
     return f"{meta.e_tag} {meta.size} {meta.last_modified.timestamp()}"
 
 
-def _is_same(before: Mapping[str, str], present: Mapping[str, str]) -> bool:
+def _is_same(before: Mapping[str, str], present: Sequence[ObjectMeta]) -> bool:
     """Tell whether the manifests of two moments are those of one dataset."""
-    common = before.keys() & present.keys()
-    return bool(common) and all(before[path] == present[path] for path in common)
+    common = [meta for meta in present if meta.path in before]
+    return bool(common) and all(before[meta.path] == _identity(meta) for meta in common)
 
 
 def _load_place(file: Path) -> tuple[str | None, dict[str, str]]:
