@@ -18,6 +18,10 @@ from lance_core.io.disk_tier import DiskTier
 from lance_core.query.session import Session
 from lance_core.table.dataset_stores import KEPT_OBJECTS, open_dataset_store
 from lance_core.table.snapshot import open_snapshot
+from service.api.identifiers import to_table
+from service.app import create_app
+from service.catalog.freshness import Freshness
+from service.settings import Settings
 from tests.aws_server import aws_server
 from tests.filtered_tables import draw, rows, write_table
 
@@ -107,6 +111,24 @@ def test_another_process_finds_it_too(aws: AwsServer, tmp_path: Path) -> None:
     ]
     assert answers[0][0] == answers[1][0]
     assert answers[1][1] > answers[0][1]
+
+
+def test_the_service_reads_through_the_folder_that_its_settings_name(
+    aws: AwsServer, tmp_path: Path
+) -> None:
+    options = {k: v for k, v in aws.storage_options.items() if k != "dynamodb_endpoint"}
+    settings = Settings(
+        root="s3://bucket", storage_options=options, disk_cache=str(tmp_path / "disk")
+    )
+    found = []
+    for _ in range(2):
+        catalog = create_app(settings).state.services.catalog
+        dataset = catalog.open(to_table(("a",), ()), None, Freshness())
+        found.append(dataset.search(QUERY, k=5, columns=["id"], nprobes=4))
+        stats = dataset.session.disk_cache_stats
+        assert stats.budget_bytes == settings.disk_cache_bytes
+    assert found[0] == found[1]
+    assert (stats.misses, stats.hits > 10) == (0, True)
 
 
 def test_later_versions_read_only_what_is_new(aws: AwsServer, tmp_path: Path) -> None:
