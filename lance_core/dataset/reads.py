@@ -289,7 +289,7 @@ class DatasetReads:
         InvalidRequestError
             The request does not fit the schema, has several vectors, or that is no row id.
         UnsupportedFeatureError
-            Rows hold lists of vectors.
+            Rows hold lists of vectors, and an index was searched for this one.
         """
         return self._engine.why_not(request, row_id, deadline)
 

@@ -109,8 +109,12 @@ def _flaw(
     rows = take_rows(session.files, snapshot, address, projection)
     vector = rows.column(0).combine_chunks()
     numbers = vector.flatten()
+    if column.vectors.type.is_multi:
+        numbers = numbers.flatten()
     if vector.null_count > 0 or numbers.null_count > 0:
         return "its vector is null"
+    if len(numbers) == 0:
+        return "it has no vectors"
     values = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
     if np.isnan(values).any():
         return "its vector has NaN in it"

@@ -103,6 +103,9 @@ _SENTENCES: Mapping[str, str] = {
 class WhyNotFinder:
     """One query, asked about rows; belongs to one thread.
 
+    Where rows hold lists of vectors, an index finds vectors of theirs in many partitions; what has
+    become of them cannot be told, only that of rows which were compared one by one.
+
     Parameters
     ----------
     session, snapshot
@@ -112,7 +115,7 @@ class WhyNotFinder:
     prefilter, postfilter
         The filter, on either side of the search.
     query
-        Shape ``(d,)``, not normalised.
+        Shape ``(d,)``, or ``(m, d)`` where rows hold lists; not normalised.
     itself
         The row whose vector ``query`` is; None = it is given.
     requested_k
@@ -121,11 +124,6 @@ class WhyNotFinder:
         Counts what is read.
     deadline
         Looked at between pieces of work.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        Rows hold lists of vectors.
     """
 
     def __init__(
@@ -143,10 +141,6 @@ class WhyNotFinder:
         meter: QueryMeter,
         deadline: Deadline,
     ) -> None:
-        if column.vectors.type.is_multi:
-            raise UnsupportedFeatureError(
-                "why a row is not in the answer cannot be told of columns of lists of vectors yet"
-            )
         self._session = session
         self._snapshot = snapshot
         self._column = column
@@ -160,7 +154,13 @@ class WhyNotFinder:
         self._deadline = deadline
 
     def find(self, row_id: int) -> WhyNot:
-        """Return what keeps a row out of the answer."""
+        """Return what keeps a row out of the answer.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            The index has lost a row that holds a list of vectors.
+        """
         reason, detail = self._reason(row_id)
         return WhyNot(row_id, reason, detail)
 
@@ -190,6 +190,10 @@ class WhyNotFinder:
         if search is None and not self._is_scanned(row):
             return "not_indexed", {"cause": "no segment covers its fragment"}
         exact = self._exact_distance(row)
+        if self._column.vectors.type.is_multi and self._plan.searches:
+            raise UnsupportedFeatureError(
+                "what has become of a list of vectors in an index cannot be told; search exactly"
+            )
         if search is None:
             if exact is None:
                 return "not_indexed", {"cause": row.flaw}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -10,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from lance_core.dataset import open_dataset
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
 from lance_core.query.request import VectorQuery
 from lance_core.query.session import Session
+from tests.multivector_tables import draw_queries, write_lists
 from tests.neighbour_checks import exact_distances
 
 if TYPE_CHECKING:
@@ -291,3 +293,30 @@ def test_rows_that_a_deferred_compaction_moved_keep_their_partitions(tmp_path: P
     }
     assert seen <= {"present", "beaten", "partition_not_probed"}
     assert "partition_not_probed" in seen
+
+
+def test_rows_that_hold_lists_are_told_why_unless_an_index_lost_them(tmp_path: Path) -> None:
+    vectors = write_lists(tmp_path / "t.lance", 300, seed=1)
+    dataset = lance.dataset(str(tmp_path / "t.lance"))
+    dataset.delete("id = 7")
+    dataset.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=4)
+    opened = open_dataset(tmp_path / "t.lance", session=Session(few_rows=0))
+    query = draw_queries(vectors, 2)[2]
+    exact = VectorQuery(vectors=query, k=5, use_index=False, metric="cosine", batched=True)
+    answer = opened.run(replace(exact, k=None, with_row_id=True)).table
+    order = answer["_rowid"].to_pylist()
+    for place in (0, 4, 5, len(order) - 1):
+        found = opened.why_not(exact, order[place])
+        assert found.reason == ("present" if place < 5 else "beaten")
+        assert facts(found)["rank"] == place + 1
+    assert opened.why_not(exact, 7).reason == "deleted"
+    lists = lance.dataset(str(tmp_path / "t.lance")).to_table(with_row_id=True)
+    empty = [
+        row_id
+        for row_id, held in zip(lists["_rowid"].to_pylist(), lists["v"].to_pylist(), strict=True)
+        if not held
+    ]
+    causes = {facts(opened.why_not(exact, each))["cause"] for each in empty}
+    assert causes == {"its vector is null", "it has no vectors"}
+    with pytest.raises(UnsupportedFeatureError, match="search exactly"):
+        opened.why_not(VectorQuery(vectors=query, k=5, batched=True), order[-1])
