@@ -88,7 +88,7 @@ _SENTENCES: Mapping[str, str] = {
     "present": "is in the answer",
     "before_offset": "is nearer than the rows returned and skipped by the offset",
     "itself": "is the row whose neighbours are asked for",
-    "unknown": "is none of this version",
+    "unknown": "is no row of this version",
     "deleted": "is deleted",
     "filtered": "does not pass the filter",
     "not_indexed": "was not compared with the query",
