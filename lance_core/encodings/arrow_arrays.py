@@ -87,6 +87,18 @@ def _nulls(num_values: int, arrow_type: pa.DataType, place: Place) -> pa.Array:
     return pa.nulls(num_values, arrow_type)
 
 
+def plain_bytes(arrow_type: pa.DataType) -> int | None:
+    """Return the bytes of a value where those of files are Arrow's own as they are, else None."""
+    if not pa.types.is_primitive(arrow_type) or pa.types.is_boolean(arrow_type):
+        return None
+    return int(arrow_type.bit_width) // _BYTE_BITS
+
+
+def plain_rows(data: NDArray[np.uint8], value_bytes: int, arrow_type: pa.DataType) -> pa.Array:
+    """Return values of a type of that many `plain_bytes`, none of them null."""
+    return pa.Array.from_buffers(arrow_type, len(data) // value_bytes, [None, pa.py_buffer(data)])
+
+
 def fixed_width_rows(
     data: NDArray[np.uint8], row_bytes: int, arrow_type: pa.DataType, place: Place
 ) -> pa.Array:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
+from lance_core.kernels.direct_rows import are_inside
 from lance_core.schema.tree import LanceSchema
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _WHOLE_NUMBERS = frozenset("iu")
 _MOST = 2**63 - 1
+_FEW_ROWS = 1000
+"""So few that a kernel may look at them without letting go of the GIL."""
 _OBJECTS = "O"
 """How memoryview names arrays of Python objects, whose bytes are addresses."""
 
@@ -108,11 +111,17 @@ def checked_rows(offsets: object, num_rows: int, path: str) -> NDArray[np.int64]
         raise InvalidRequestError(
             f"rows to take are a list of whole numbers, not {rows.ndim} dimensions of {rows.dtype}"
         )
-    if len(rows) > 0 and (int(rows.min()) < 0 or int(rows.max()) >= num_rows):
+    if not _are_inside(rows, num_rows):
         raise InvalidRequestError(
             f"rows {rows.min()} to {rows.max()} are not inside the {num_rows} of {path}"
         )
     return rows.astype(np.int64, copy=False)
+
+
+def _are_inside(rows: NDArray[np.integer], num_rows: int) -> bool:
+    if len(rows) <= _FEW_ROWS and rows.dtype == np.int64:
+        return are_inside(rows.astype(np.int64, copy=False), num_rows)
+    return len(rows) == 0 or (int(rows.min()) >= 0 and int(rows.max()) < num_rows)
 
 
 def checked_list(what: str, items: object) -> list[object]:

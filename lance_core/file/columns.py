@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field as attribute
 from typing import TYPE_CHECKING
 
+from lance_core.encodings.arrow_arrays import plain_bytes
 from lance_core.encodings.version import FileVersion
 from lance_core.ids import ColumnIndex
 from lance_core.schema.arrow import arrow_type
@@ -38,9 +39,13 @@ class ColumnTarget:
     way: tuple[str, ...] = ()
     source: FileMetadata | None = None
     arrow_type: pa.DataType = attribute(init=False)
+    plain_bytes: int | None = attribute(init=False)
+    """Bytes of a value, if Arrow keeps values one after another as files do; else None."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrow_type", arrow_type(self.field))
+        kind = arrow_type(self.field)
+        object.__setattr__(self, "arrow_type", kind)
+        object.__setattr__(self, "plain_bytes", plain_bytes(kind))
 
     @property
     def served_field(self) -> LanceField:

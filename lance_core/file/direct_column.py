@@ -46,7 +46,7 @@ class DirectColumn:
         self._stride = row_bytes // width
         self._constants = _Constants()
         self._index = ChunkIndex(pages.first_rows, self._describe, passed)
-        self._mapping: tuple[memoryview, int] | None = None
+        self._mapping: tuple[memoryview, NDArray[np.int64]] | None = None
 
     @classmethod
     def of(cls, pages: PageList, place: Place, passed: PassedPages) -> DirectColumn | None:
@@ -118,9 +118,9 @@ class DirectColumn:
             return None
         mapping = self._mapping
         if mapping is None or mapping[0] is not whole:
-            mapping = (whole, address_of_bytes(whole))
+            mapping = (whole, np.array([address_of_bytes(whole)], np.int64))
             self._mapping = mapping
-        return self._copy(np.full(len(rows), mapping[1]), rows, table)
+        return self._copy(mapping[1], rows, table)
 
     def _is_missing(self, table: ChunkTables, rows: NDArray[np.int64]) -> bool:
         return bool((table.kinds[table.chunks_of(rows)] == NOT_LOADED).any())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.arrow_arrays import fixed_width_rows
+from lance_core.encodings.arrow_arrays import fixed_width_rows, plain_rows
 from lance_core.encodings.nested import leaf_array, nested_array
 from lance_core.encodings.place import Place
 from lance_core.encodings.rows import disjoint, runs_of
@@ -95,6 +95,8 @@ def _direct(columns: FileColumns, target: ColumnTarget) -> DirectColumn | None:
 def _rows(
     columns: FileColumns, target: ColumnTarget, direct: DirectColumn, data: NDArray[np.uint8]
 ) -> pa.Array:
+    if direct.row_bytes == target.plain_bytes:  # the usual case, worth a short way
+        return plain_rows(data, direct.row_bytes, target.arrow_type)
     place = Place(columns.path, target.field.name)
     return fixed_width_rows(data, direct.row_bytes, target.arrow_type, place)
 

@@ -132,14 +132,16 @@ def copy_rows(
 ) -> int:
     """Copy single rows, in any order; of a packed chunk only the wanted value is unpacked.
 
-    ``bases`` and ``rows`` have shape ``(n,)``; everything else as ``copy_ranges``. A row outside
-    the column is an error of the caller.
+    ``rows`` has shape ``(n,)``, ``bases`` too, or ``(1,)`` where all rows have the same base;
+    everything else as ``copy_ranges``. A row outside the column is an error of the caller.
     """
+    own_base = int(bases.shape[0] > 1)
     for index in range(rows.shape[0]):
+        base = bases[index * own_base]
         chunk = chunk_of(first_rows, rows[index])
         skip = rows[index] - first_rows[chunk]
         if kinds[chunk] == PACKED:
-            address = bases[index] + offsets[chunk]
+            address = base + offsets[chunk]
             width = inline_width(address, sizes[chunk], out)
             if width < 0:
                 return chunk
@@ -147,16 +149,26 @@ def copy_rows(
             continue
         values = out[index * stride : (index + 1) * stride]
         if kinds[chunk] == RAW:
-            address = bases[index] + offsets[chunk] + skip * stride * out.itemsize
+            address = base + offsets[chunk] + skip * stride * out.itemsize
             values[:] = carray(pointer_at(address), stride, out.dtype)
         else:
             values[:] = constants[offsets[chunk] * stride : (offsets[chunk] + 1) * stride]
     return DONE
 
 
+@kernel(brief=True)
+def are_inside(rows: NDArray[np.int64], num_rows: int) -> bool:
+    """Tell whether all of some rows, shape ``(n,)``, are among the first ``num_rows``."""
+    inside = True
+    for row in rows:
+        inside &= 0 <= row < num_rows
+    return inside
+
+
 @warmup
 def _warm() -> None:
     none = np.empty(0, np.int64)
+    are_inside(none, 0)
     kinds = np.empty(0, np.uint8)
     for element in UNSIGNED.values():
         values = np.empty(0, element)

@@ -10,7 +10,7 @@ from lance_core.kernels.compile import kernel, warmup
 from lance_core.kernels.distance import COSINE, HAMMING, L2, exact_distance
 from lance_core.kernels.hamming import differing_bits
 from lance_core.kernels.memory import float32_at
-from lance_core.kernels.topk import keep_smallest, pack_key, sort_keys, split_keys
+from lance_core.kernels.topk import keep_smallest, pack_key, write_sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,12 +56,10 @@ def rank_centroids(
     count = len(keys) if wanted is None else min(wanted, len(keys))
     find = nearest_of_few if centroids.size <= _FEW_FLOATS else nearest_centroids
     find(centroids, query, L2 if metric == COSINE else metric, keys, count)
-    keys = keys[:count]
-    sort_keys(keys)
-    distances = np.empty(len(keys), np.float32)
-    partitions = np.empty(len(keys), np.uint32)
-    split_keys(keys, distances, partitions)
-    return partitions.astype(np.int64), distances
+    distances = np.empty(count, np.float32)
+    partitions = np.empty(count, np.int64)
+    write_sorted(keys[:count], distances, partitions)
+    return partitions, distances
 
 
 @kernel

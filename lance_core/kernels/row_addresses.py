@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.memory import address_of, uint64_at
-from lance_core.kernels.topk import pack_key, sort_few
+from lance_core.kernels.topk import distance_of, pack_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +24,7 @@ def largest_of_one_fragment(row_addresses: NDArray[np.uint64]) -> int | None:
     row_addresses
         Shape ``(n,)``, not empty.
     """
-    rows = np.ascontiguousarray(row_addresses, np.uint64)
-    largest = _largest_of_one_fragment(address_of(rows), len(rows))
+    largest = _largest_of_one_fragment(_own(row_addresses))
     return None if largest == _SEVERAL else int(largest)
 
 
@@ -48,34 +46,36 @@ def pointers_to_rows(
     row_bytes
         Bytes per row.
     """
-    rows = np.ascontiguousarray(row_addresses, np.uint64)
-    found = np.empty(len(rows), np.int64)
-    _pointers_to_rows(address_of(rows), first_addresses, pointers, row_bytes, found)
+    found = np.empty(len(row_addresses), np.int64)
+    _pointers_to_rows(_own(row_addresses), first_addresses, pointers, row_bytes, found)
     return found
 
 
 def nearest_first(
-    distances: NDArray[np.float32], row_addresses: NDArray[np.uint64]
-) -> NDArray[np.int64]:
-    """Return the places of rows by distance, ties by row address; NaN distances are left out.
+    distances: NDArray[np.float32], row_ids: NDArray[np.uint64]
+) -> tuple[NDArray[np.float32], NDArray[np.uint64]]:
+    """Sort rows by distance, ties by row id; rows with a NaN distance are left out.
 
-    Both have shape ``(n,)`` and are C-contiguous and writable.
+    All four arrays have shape ``(n,)``; those given are C-contiguous and writable.
     """
     if len(distances) > _FEW:
         # NaN sorts behind every number, so what is to be left out stands at the end.
         num_nan = int(np.count_nonzero(np.isnan(distances)))
-        return np.lexsort((row_addresses, distances))[: len(distances) - num_nan]
-    keys = np.empty(len(distances), np.uint64)
-    keys = keys[: _place_keys(distances, keys)]
-    sort_few(keys)
-    order = np.empty(len(keys), np.int64)
-    _order_ties(keys, row_addresses, order)
-    return order
+        order = np.lexsort((row_ids, distances))[: len(distances) - num_nan]
+        return distances[order], row_ids[order]
+    sorted_distances, sorted_ids = np.empty_like(distances), np.empty_like(row_ids)
+    count = _sort_few(distances, row_ids, sorted_distances, sorted_ids)
+    return sorted_distances[:count], sorted_ids[:count]
+
+
+def _own(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return row addresses as kernels take them: contiguous and writable."""
+    contiguous = np.ascontiguousarray(rows, np.uint64)
+    return contiguous if contiguous.flags.writeable else contiguous.copy()
 
 
 @kernel(brief=True)
-def _largest_of_one_fragment(address: int, count: int) -> np.uint64:
-    rows = uint64_at(address, count)
+def _largest_of_one_fragment(rows: NDArray[np.uint64]) -> np.uint64:
     fragment = rows[0] >> np.uint64(32)
     largest: np.uint64 = rows[0]
     for row in rows:
@@ -87,45 +87,45 @@ def _largest_of_one_fragment(address: int, count: int) -> np.uint64:
 
 @kernel(brief=True)
 def _pointers_to_rows(
-    address: int,
+    rows: NDArray[np.uint64],
     first_addresses: NDArray[np.uint64],
     pointers: NDArray[np.int64],
     row_bytes: int,
     found: NDArray[np.int64],
 ) -> None:
-    rows = uint64_at(address, len(found))
     for i in range(len(found)):
         run = np.searchsorted(first_addresses, rows[i], side="right") - 1
         found[i] = pointers[run] + np.int64(rows[i] - first_addresses[run]) * row_bytes
 
 
 @kernel(ordered=True, brief=True)
-def _place_keys(distances: NDArray[np.float32], keys: NDArray[np.uint64]) -> int:
-    """Write a key of distance and place for each number, and return how many these are."""
+def _sort_few(
+    distances: NDArray[np.float32],
+    row_ids: NDArray[np.uint64],
+    sorted_distances: NDArray[np.float32],
+    sorted_ids: NDArray[np.uint64],
+) -> int:
+    """Write the rows that have a distance, sorted, and return how many these are."""
+    keys = np.empty(len(distances), np.uint64)
     count = 0
     for i in range(len(distances)):
         if not np.isnan(distances[i]):
             keys[count] = pack_key(distances[i], np.uint32(i))
             count += 1
-    return count
-
-
-@kernel(ordered=True, brief=True)
-def _order_ties(
-    keys: NDArray[np.uint64], row_addresses: NDArray[np.uint64], order: NDArray[np.int64]
-) -> None:
-    """Write the places in sorted keys, those of equal distances by row address."""
+    keys = keys[:count]
+    keys.sort()
     start = 0
-    for i in range(len(keys)):
-        distance = keys[i] >> np.uint64(32)
-        if distance != keys[start] >> np.uint64(32):
+    for i in range(count):
+        if keys[i] >> np.uint64(32) != keys[start] >> np.uint64(32):
             start = i
-        place = np.int64(keys[i] & np.uint64(0xFFFF_FFFF))
+        sorted_distances[i] = distance_of(keys[i])
+        row_id = row_ids[np.int64(keys[i] & np.uint64(0xFFFF_FFFF))]
         at = i
-        while at > start and row_addresses[order[at - 1]] > row_addresses[place]:
-            order[at] = order[at - 1]
+        while at > start and sorted_ids[at - 1] > row_id:
+            sorted_ids[at] = sorted_ids[at - 1]
             at -= 1
-        order[at] = place
+        sorted_ids[at] = row_id
+    return count
 
 
 @warmup

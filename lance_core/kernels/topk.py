@@ -72,12 +72,11 @@ class TopRows:
 
         Both have shape ``(num_found,)`` and belong to the caller.
         """
-        kept = self.keys[: int(self.state[_NUM_KEPT])]
-        sort_keys(kept)
-        keys = kept[: self.k]
-        distances = np.empty(len(keys), np.float32)
-        ordinals = np.empty(len(keys), np.uint32)
-        split_keys(keys, distances, ordinals)
+        num_kept = int(self.state[_NUM_KEPT])
+        count = min(num_kept, self.k)
+        distances = np.empty(count, np.float32)
+        ordinals = np.empty(count, np.uint32)
+        write_sorted(self.keys[:num_kept], distances, ordinals)
         return distances, ordinals
 
 
@@ -96,18 +95,25 @@ def _nearest_float32(bound: float) -> np.float32:
         return np.float32(bound)
 
 
-def sort_keys(keys: NDArray[np.uint64]) -> None:
-    """Sort keys in place."""
+def write_sorted(
+    keys: NDArray[np.uint64],
+    distances: NDArray[np.float32],
+    numbers: NDArray[np.uint32] | NDArray[np.int64],
+) -> None:
+    """Sort keys in place and write distance and number of the first.
+
+    Parameters
+    ----------
+    keys
+        Shape ``(n,)``.
+    distances, numbers
+        Shape ``(m,)``, ``m <= n``. The number of a row is its ordinal.
+    """
     if len(keys) <= _FEW:
-        sort_few(keys)
+        _write_few_sorted(keys, distances, numbers)
     else:
         keys.sort()  # faster for many, but it lets go of the GIL
-
-
-@kernel(ordered=True, brief=True)
-def sort_few(keys: NDArray[np.uint64]) -> None:
-    """Sort keys in place."""
-    keys.sort()
+        split_keys(keys, distances, numbers)
 
 
 @kernel(ordered=True, brief=True)
@@ -132,12 +138,24 @@ def distance_of(key: np.uint64) -> np.float32:
 
 @kernel(ordered=True, brief=True)
 def split_keys(
-    keys: NDArray[np.uint64], distances: NDArray[np.float32], ordinals: NDArray[np.uint32]
+    keys: NDArray[np.uint64],
+    distances: NDArray[np.float32],
+    numbers: NDArray[np.uint32] | NDArray[np.int64],
 ) -> None:
-    """Write distance and ordinal of each key, all of shape ``(n,)``."""
-    for i in range(len(keys)):
+    """Write distance and number of the first ``len(distances)`` keys."""
+    for i in range(len(distances)):
         distances[i] = distance_of(keys[i])
-        ordinals[i] = np.uint32(keys[i] & np.uint64(0xFFFF_FFFF))
+        numbers[i] = np.uint32(keys[i] & np.uint64(0xFFFF_FFFF))
+
+
+@kernel(ordered=True, brief=True)
+def _write_few_sorted(
+    keys: NDArray[np.uint64],
+    distances: NDArray[np.float32],
+    numbers: NDArray[np.uint32] | NDArray[np.int64],
+) -> None:
+    keys.sort()
+    split_keys(keys, distances, numbers)
 
 
 @kernel(ordered=True)
@@ -263,3 +281,4 @@ def _warm() -> None:
     top = TopRows(1, 2, None, 1.0)
     top.merge(TopRows(1, 2))
     top.nearest()
+    write_sorted(np.empty(0, np.uint64), np.empty(0, np.float32), np.empty(0, np.int64))

@@ -21,8 +21,7 @@ NO_CANDIDATES = Candidates(np.empty(0, np.float32), np.empty(0, np.uint64))
 
 def rank(distances: NDArray[np.float32], row_ids: NDArray[np.uint64]) -> Candidates:
     """Sort rows by distance, ties by row id; rows with a NaN distance are dropped."""
-    order = nearest_first(distances, row_ids)
-    return Candidates(distances[order], row_ids[order])
+    return Candidates(*nearest_first(distances, row_ids))
 
 
 def rank_first(distances: NDArray[np.float32], row_ids: NDArray[np.uint64], k: int) -> Candidates:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from lance_core.file.columns import ColumnTarget
+    from lance_core.file.reader import LanceFileReader
     from lance_core.file.stored_bytes import StoredBytes
     from lance_core.schema.field import LanceField
     from lance_core.table.files import StoredColumns, TableFiles
@@ -36,7 +38,7 @@ class StoredRows:
     def __init__(self, fields: Sequence[LanceField], columns: Sequence[StoredColumns]) -> None:
         self._fields = fields
         self._columns = columns
-        self._lies_whole = len(columns) == 1 and _is_whole(columns[0], fields)
+        self._lies_whole = len(columns) == 1 and is_whole(columns[0], fields)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Array]:
         """Return one array per field with the rows of all ``[start, end)`` ranges in turn."""
@@ -53,6 +55,8 @@ class StoredRows:
 
     def take(self, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
         """Return one array per field with the rows at ``row_offsets``, in any order, repeatable."""
+        if self._lies_whole:
+            return take_whole(self._columns[0].reader, self._columns[0].targets, row_offsets)
         return self._gather(
             len(row_offsets), lambda part: part.reader.take(part.targets, row_offsets)
         )
@@ -75,7 +79,17 @@ class StoredRows:
         ]
 
 
-def _is_whole(stored: StoredColumns, fields: Sequence[LanceField]) -> bool:
+def take_whole(
+    reader: LanceFileReader, targets: Sequence[ColumnTarget], row_offsets: NDArray[np.int64]
+) -> list[pa.Array]:
+    """Return one array per target of one file with the rows at ``row_offsets``."""
+    try:
+        return reader.take(targets, row_offsets)
+    except ObjectNotFoundError as error:
+        raise _vanished(reader) from error
+
+
+def is_whole(stored: StoredColumns, fields: Sequence[LanceField]) -> bool:
     """Tell whether one file holds all fields with all their children: the usual case."""
     targets = stored.targets
     return len(targets) == len(fields) and all(
@@ -88,8 +102,13 @@ def _read_stored(
 ) -> Sequence[pa.Array]:
     try:
         return read(stored)
-    except ObjectNotFoundError as error:  # it was there when it was opened
-        raise CorruptFileError(stored.reader.path, "vanished while it was read") from error
+    except ObjectNotFoundError as error:
+        raise _vanished(stored.reader) from error
+
+
+def _vanished(reader: LanceFileReader) -> CorruptFileError:
+    """Return what to raise when a file is not there any more that was opened before."""
+    return CorruptFileError(reader.path, "vanished while it was read")
 
 
 def open_stored_rows(

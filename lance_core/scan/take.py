@@ -20,17 +20,18 @@ from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
 from lance_core.scan.pseudo_values import FragmentPseudoValues
 from lance_core.scan.rows import first_ranks
-from lance_core.scan.stored_rows import StoredRows
-from lance_core.table.files import StoredColumns, place_columns
+from lance_core.scan.stored_rows import StoredRows, is_whole, take_whole
+from lance_core.table.files import place_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lance_core.file.columns import ColumnTarget
     from lance_core.file.reader import LanceFileReader
     from lance_core.scan.projection import Projection
     from lance_core.scan.pseudo_values import PseudoValues
-    from lance_core.table.base_paths import Place
     from lance_core.table.files import PlacedColumns, TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
@@ -97,32 +98,12 @@ def take_rows(
     return pa.Table.from_batches([batch])
 
 
-@dataclass(frozen=True, slots=True)
-class _FoundColumns:
-    """`StoredColumns` without holding on to the file."""
-
-    place: Place
-    reader: ref[LanceFileReader]
-    targets: tuple[ColumnTarget, ...]
-    positions: tuple[int, ...]
-
-    @classmethod
-    def of(cls, columns: StoredColumns) -> _FoundColumns:
-        return cls(columns.place, ref(columns.reader), columns.targets, columns.positions)
-
-    def columns(self) -> StoredColumns | None:
-        """Return the columns, if the file is still open."""
-        reader = self.reader()
-        if reader is None:
-            return None
-        return StoredColumns(self.place, reader, self.targets, self.positions)
-
-
 class RowTaker:
     """Takes rows with one projection again and again; safe to share between threads.
 
-    It remembers which files hold the columns, and no file: the cache owns these. While the cache is
-    not half full, what it has used last does not matter, and a file that is alive is used as it is.
+    It remembers which files hold all the columns, and no file: the cache owns these. While the
+    cache is not half full, what it has used last does not matter, and a file that is alive is used
+    as it is.
 
     Parameters
     ----------
@@ -139,7 +120,7 @@ class RowTaker:
         self._snapshot = snapshot
         self._projection = projection
         self._placed: dict[FragmentId, tuple[PlacedColumns, ...]] = {}
-        self._found: dict[FragmentId, _FoundColumns] = {}
+        self._whole: dict[FragmentId, tuple[ref[LanceFileReader], Sequence[ColumnTarget]]] = {}
 
     def take(self, row_addresses: NDArray[np.uint64]) -> list[pa.Array | pa.ChunkedArray]:
         """Return the columns of live rows, one value per address; errors as ``take_rows``."""
@@ -185,18 +166,19 @@ class RowTaker:
         return [column.take(indices) for column in columns]
 
     def _take_group(self, group: _Group) -> list[pa.Array]:
-        found = self._found.get(group.fragment.id)
-        columns = None if found is None or self._files.cache.is_half_full else found.columns()
-        if columns is not None:
-            current_meter().cache_hits += 1
-            return StoredRows(self._projection.fields, [columns]).take(group.row_offsets)
+        known = self._whole.get(group.fragment.id)
+        if known is not None and not self._files.cache.is_half_full:
+            reader = known[0]()
+            if reader is not None:
+                current_meter().cache_hits += 1
+                return take_whole(reader, known[1], group.row_offsets)
         return self._open(group.fragment).take(group.row_offsets)
 
     def _open(self, fragment: Fragment) -> StoredRows:
         placed = self._place(fragment)
         columns = self._files.open_columns(self._snapshot, fragment, placed)
-        if len(columns) == 1:
-            self._found[fragment.id] = _FoundColumns.of(columns[0])
+        if len(columns) == 1 and is_whole(columns[0], self._projection.fields):
+            self._whole[fragment.id] = (ref(columns[0].reader), columns[0].targets)
         return StoredRows(self._projection.fields, columns)
 
     def _place(self, fragment: Fragment) -> tuple[PlacedColumns, ...]:
@@ -205,7 +187,7 @@ class RowTaker:
             placed = place_columns(fragment, self._projection.fields)
             if len(self._placed) >= _MAX_PLACED:
                 self._placed.clear()
-                self._found.clear()
+                self._whole.clear()
             self._placed[fragment.id] = placed
         return placed
 

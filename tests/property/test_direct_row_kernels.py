@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lance_core.kernels.bitpacking import BLOCK_ROWS, DONE, UNSIGNED
-from lance_core.kernels.direct_rows import CONSTANT, PACKED, RAW, copy_ranges, copy_rows
+from lance_core.kernels.direct_rows import (
+    CONSTANT,
+    PACKED,
+    RAW,
+    are_inside,
+    copy_ranges,
+    copy_rows,
+)
 from lance_core.kernels.memory import address_of
 
 if TYPE_CHECKING:
@@ -107,6 +114,16 @@ def test_single_rows_are_copied_in_their_order(example: Example, data: st.DataOb
     arguments = (*example.table, example.constants, example.stride, out)
     assert copy_rows(bases, rows, *arguments) == DONE
     np.testing.assert_array_equal(out, example.rows[rows].reshape(-1))
+    out[:] = 0
+    assert copy_rows(bases[:1] if len(rows) > 0 else bases, rows, *arguments) == DONE
+    np.testing.assert_array_equal(out, example.rows[rows].reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "inside"), [([], True), ([0, 8], True), ([9], False), ([0, -1], False)]
+)
+def test_rows_outside_a_column_are_seen(rows: list[int], inside: bool) -> None:
+    assert are_inside(np.array(rows, np.int64), 9) is inside
 
 
 @pytest.mark.parametrize("size", [1, 2, 2049])

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lance_core.kernels.rank import rank_centroids
-from lance_core.kernels.row_addresses import largest_of_one_fragment, pointers_to_rows
+from lance_core.kernels.row_addresses import (
+    largest_of_one_fragment,
+    nearest_first,
+    pointers_to_rows,
+)
 
 offsets = st.lists(st.integers(0, 2**32 - 2), min_size=1, max_size=20)
 
@@ -35,6 +39,20 @@ def test_pointers_count_rows_from_the_start_of_their_run(lengths, seed):
         run = max(i for i, start in enumerate(starts.tolist()) if start <= row)
         expected.append(int(pointers[run]) + (row - int(starts[run])) * 16)
     assert pointers_to_rows(rows, starts, pointers, 16).tolist() == expected
+
+
+@given(
+    distances=st.lists(st.sampled_from([-2.5, -0.0, 0.0, 1.0, np.inf, np.nan]), max_size=12),
+    repeats=st.sampled_from([1, 60]),
+)
+def test_rows_are_sorted_by_distance_then_id_without_those_that_have_none(distances, repeats):
+    given_distances = np.array(distances * repeats, np.float32)
+    ids = np.random.default_rng(1).permutation(len(given_distances)).astype(np.uint64)
+    kept = ~np.isnan(given_distances)
+    order = np.lexsort((ids[kept], given_distances[kept]))
+    found_distances, found_ids = nearest_first(given_distances, ids)
+    assert found_distances.tolist() == given_distances[kept][order].tolist()
+    assert found_ids.tolist() == ids[kept][order].tolist()
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 5, 40, 99])
