@@ -9,8 +9,7 @@ import numpy as np
 from lance_core.cache.keys import CacheKey
 from lance_core.index.vector.metric import Metric
 from lance_core.kernels.memory import address_of
-from lance_core.query.residency import NotResidentError
-from lance_core.scan.vector_codes import VectorCodes, encode_vectors, mapping_of
+from lance_core.scan.vector_codes import VectorCodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +30,6 @@ _MOST_DIMENSIONS = 1 << 15
 _CACHE_PART = 8
 # Numbers from which on a scan takes long enough (50 microseconds) to be worth it.
 _FEWEST_NUMBERS = 1 << 19
-# Coding takes as long as about five scans: no more time is lost by it than scans have taken before.
-_SCANS_BEFORE = 6
 
 
 class CodeTable:
@@ -49,10 +46,10 @@ class CodeTable:
         self._places: NDArray[np.int64] = np.zeros((len(codes), 4), np.int64)
         self.grids: NDArray[np.float64] = np.zeros((len(codes), 4), np.float64)
         for fragment, each in enumerate(codes):
-            if each is not None and len(each.first) > 0:
+            if each is not None and each.grid is not None:
                 places = address_of(each.first), address_of(each.rest)
                 self._places[fragment] = (*places, each.first.shape[1], each.rest.shape[1])
-                self.grids[fragment] = each.start, each.step, each.error, each.longest
+                self.grids[fragment] = each.grid
 
     def of_pages(self, pages: VectorPages) -> NDArray[np.int64]:
         """Return the table of pages that `scan_coded_pages` takes; grids are those of fragments."""
@@ -80,43 +77,31 @@ class CodedVectors:
         self._cache = cache
         self._column = column
         self._most_bytes = cache.stats.budget_bytes // _CACHE_PART
-        self._scans: dict[tuple[bytes, Metric], int] = {}
 
     def find(
         self,
-        key: bytes,
         fragment_ids: Sequence[FragmentId],
         runs: Sequence[VectorRuns],
         metric: Metric,
         deadline: Deadline,
-        *,
-        resident_only: bool,
     ) -> CodeTable | None:
         """Return the codes of fragments that have some, None when none has.
 
+        What is missing is made, in steps that take as long as the scan.
+
         Parameters
         ----------
-        key
-            Names the fragments.
         runs
-            Their vectors.
-        resident_only
-            Raise ``NotResidentError`` when they are to be coded now.
+            The vectors of the fragments.
         """
         coded_for = _CODED_FOR.get(metric)
         if coded_for is None or not self._is_worth_it(runs):
             return None
-        keys = [self._key(each, coded_for) for each in fragment_ids]
-        is_held = [each in self._cache for each in keys]
-        if not all(is_held) and self._is_due((key, coded_for), resident_only=resident_only):
-            is_held = [True] * len(keys)
-        if not any(is_held):
-            return None
         codes = [
-            self._codes(each, its_runs, coded_for, deadline) if held else None
-            for each, its_runs, held in zip(keys, runs, is_held, strict=True)
+            self._codes(each, its_runs, coded_for, deadline)
+            for each, its_runs in zip(fragment_ids, runs, strict=True)
         ]
-        return CodeTable(codes)
+        return None if all(each is None for each in codes) else CodeTable(codes)
 
     def _is_worth_it(self, runs: Sequence[VectorRuns]) -> bool:
         column = self._column
@@ -126,31 +111,16 @@ class CodedVectors:
         is_small = column.dimension <= _MOST_DIMENSIONS and numbers <= self._most_bytes
         return is_small and numbers >= _FEWEST_NUMBERS
 
-    def _is_due(self, key: tuple[bytes, Metric], *, resident_only: bool) -> bool:
-        num_scans = self._scans.get(key, 0)
-        if num_scans < _SCANS_BEFORE:
-            self._scans[key] = num_scans + 1
-            return False
-        if resident_only:
-            raise NotResidentError("vectors have to be coded")
-        # Scans that come meanwhile do not wait; if this fails, they count anew.
-        self._scans[key] = 0
-        return True
-
-    def _key(self, fragment_id: FragmentId, metric: Metric) -> CacheKey:
-        _, store, name = self._column.key(fragment_id)
-        return CacheKey("vector codes", store, (name, metric))
-
     def _codes(
-        self, key: CacheKey, runs: VectorRuns, metric: Metric, deadline: Deadline
+        self, fragment_id: FragmentId, runs: VectorRuns, metric: Metric, deadline: Deadline
     ) -> VectorCodes | None:
-        def load() -> VectorCodes:
-            return encode_vectors(
-                runs, self._column.dimension, metric.code, lambda: deadline.check("coding vectors")
-            )
-
-        codes = self._cache.get_or_load(key, load)
-        if codes.mapping is not mapping_of(runs):  # the file was replaced
+        _, store, name = self._column.key(fragment_id)
+        key = CacheKey("vector codes", store, (name, metric))
+        codes = self._cache.get_or_load(
+            key, lambda: VectorCodes(runs, self._column.dimension, metric.code)
+        )
+        if not codes.are_of(runs):
             self._cache.discard([key])
             return None
-        return codes
+        codes.advance(lambda: deadline.check("coding vectors"))
+        return None if codes.grid is None else codes

@@ -263,9 +263,7 @@ class ColumnSearch:
             lambda: searchable_rows(self._session.files, self._snapshot, fragment_ids, runs),
         )
         metric = Metric(plan.metric)
-        codes = self._coded.find(
-            flat.key, fragment_ids, runs, metric, deadline, resident_only=resident_only
-        )
+        codes = self._coded.find(fragment_ids, runs, metric, deadline)
         found = scan_vectors(
             self.vectors,
             runs,

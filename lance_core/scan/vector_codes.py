@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,94 +17,128 @@ from lance_core.kernels.vector_codes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from numpy.typing import NDArray
 
     from lance_core.scan.vector_column import VectorRuns
 
-# About 5 ms of work on one core.
-_PIECE_FLOATS = 1 << 22
+    _Work = Generator[int, None, "Grid | None"]
+
+# At most 5 ms of work on one core.
+_PIECE_NUMBERS = 1 << 22
 _FLOAT_BYTES = 4
+# Coding a vector takes as long as scoring five.
+_CODING_COST = 5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VectorCodes:
-    """What stands for the vectors of a fragment; see `lance_core.kernels.vector_codes`.
+class Grid(NamedTuple):
+    """What codes stand for: numbers from ``start`` on, ``step`` apart.
 
-    Parameters
-    ----------
-    first, rest
-        Codes of the first dimensions and of the rest, shape ``(physical rows, part of d)`` each; no
-        rows if the vectors cannot be coded.
-    start, step
-        The grid.
-    error
-        Upper bound of the distance of any vector from its codes.
-    longest
-        The largest squared length of a vector; infinite if one is not finite.
-    mapping
-        The mapped file that they were made from, None for decoded vectors.
+    ``error`` is an upper bound of the distance of any vector from its codes, ``longest`` the
+    largest squared length, infinite if a vector is not finite.
     """
 
-    first: NDArray[np.uint8]
-    rest: NDArray[np.uint8]
     start: float
     step: float
     error: float
     longest: float
-    mapping: object
+
+
+class VectorCodes:
+    """What stands for the vectors of a fragment; see `lance_core.kernels.vector_codes`.
+
+    They are made little by little, so that no query takes much longer than a scan.
+
+    Parameters
+    ----------
+    runs
+        Where the vectors lie, all of float32.
+    dimension
+        Numbers of a vector.
+    metric
+        Code of `lance_core.kernels.distance`, l2 or cosine.
+
+    Attributes
+    ----------
+    first, rest
+        Codes of the first dimensions and of the rest, shape ``(physical rows, part of d)`` each.
+    grid
+        None until they are complete, for ever if the vectors cannot be coded.
+    """
+
+    def __init__(self, runs: VectorRuns, dimension: int, metric: int) -> None:
+        num_rows, part = int(runs.num_rows.sum()), min(dimension, FIRST_PART)
+        self.first: NDArray[np.uint8] = np.empty((num_rows, part), np.uint8)
+        self.rest: NDArray[np.uint8] = np.empty((num_rows, dimension - part), np.uint8)
+        self.grid: Grid | None = None
+        self._mapping = _mapping_of(runs)
+        self._work: _Work | None = _make(runs, metric, self.first, self.rest)
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
         """Memory of the codes."""
         return int(self.first.nbytes + self.rest.nbytes)
 
+    def are_of(self, runs: VectorRuns) -> bool:
+        """Tell whether these are the vectors, and not those of a file that was replaced."""
+        return self._mapping is _mapping_of(runs)
 
-def encode_vectors(
-    runs: VectorRuns, dimension: int, metric: int, look_up: Callable[[], object]
-) -> VectorCodes:
-    """Code all vectors of a fragment.
+    def advance(self, look_up: Callable[[], object]) -> None:
+        """Go on with making them, for about as long as a scan takes.
 
-    Parameters
-    ----------
-    runs
-        Where they lie; vectors of float32.
-    metric
-        Code of `lance_core.kernels.distance`, l2 or cosine.
-    look_up
-        Called between pieces of work; may raise to stop.
-    """
-    mapping = mapping_of(runs)
-    bounds = np.array([np.inf, -np.inf])
-    for address, _, count in _pieces(runs, dimension):
-        look_up()
-        find_range(address, count, dimension, metric, bounds)
+        Nothing happens when they are made or when another thread does so.
+
+        Parameters
+        ----------
+        look_up
+            Called between pieces of work; may raise to stop.
+        """
+        if self._work is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            numbers_left = self.nbytes
+            while numbers_left > 0 and self._work is not None:
+                look_up()
+                try:
+                    numbers_left -= next(self._work)
+                except StopIteration as end:
+                    self.grid, self._work = end.value, None
+        finally:
+            self._lock.release()
+
+
+def _make(
+    runs: VectorRuns, metric: int, first: NDArray[np.uint8], rest: NDArray[np.uint8]
+) -> _Work:
+    """Find the grid and write the codes; yield after each piece how many scored numbers it cost."""
+    width = first.shape[1] + rest.shape[1]
+    bounds, largest = np.array([np.inf, -np.inf]), np.zeros(2, np.float64)
+    for address, _, count in _pieces(runs, width):
+        find_range(address, count, width, metric, bounds)
+        yield count * width
     if not np.isfinite(bounds).all():
-        nothing = np.empty((0, dimension), np.uint8)
-        return VectorCodes(nothing, nothing, 0.0, 1.0, 0.0, 0.0, mapping)
+        return None
     start, span = float(bounds[0]), float(bounds[1] - bounds[0])
     step = span / LARGEST_CODE if span > 0 else 1.0
-    num_rows, part = int(runs.num_rows.sum()), min(dimension, FIRST_PART)
-    first = np.empty((num_rows, part), np.uint8)
-    rest = np.empty((num_rows, dimension - part), np.uint8)
-    largest = np.zeros(2, np.float64)
-    for address, row, count in _pieces(runs, dimension):
-        look_up()
+    for address, row, count in _pieces(runs, width):
         places = (address_of(first[row:]), address_of(rest[row:]))
-        encode_run(address, count, dimension, metric, start, step, *places, largest)
-    error = largest_miss(float(np.sqrt(largest[0])), dimension, start, step)
-    return VectorCodes(first, rest, start, step, error, float(largest[1]), mapping)
+        encode_run(address, count, width, metric, start, step, *places, largest)
+        yield _CODING_COST * count * width
+    error = largest_miss(float(np.sqrt(largest[0])), width, start, step)
+    return Grid(start, step, error, float(largest[1]))
 
 
-def mapping_of(runs: VectorRuns) -> object:
+def _mapping_of(runs: VectorRuns) -> object:
     """Return the mapped file that vectors lie in, None for decoded ones."""
     return None if runs.mapped_file is None else runs.owners[0]
 
 
 def _pieces(runs: VectorRuns, dimension: int) -> Iterator[tuple[int, int, int]]:
     """Yield address, row in the fragment and number of some vectors that follow each other."""
-    most = max(1, _PIECE_FLOATS // dimension)
+    part = int(runs.num_rows.sum()) // _CODING_COST  # costs as much as scoring all
+    most = max(1, min(_PIECE_NUMBERS // dimension, part))
     for address, row, count in zip(
         runs.addresses.tolist(), runs.first_offsets.tolist(), runs.num_rows.tolist(), strict=True
     ):

@@ -15,7 +15,7 @@ from lance_core.kernels.memory import address_of
 from lance_core.kernels.topk import TopRows
 from lance_core.query.coded_vectors import CodeTable
 from lance_core.query.searchable_rows import VectorPages
-from lance_core.scan.vector_codes import VectorCodes, encode_vectors
+from lance_core.scan.vector_codes import VectorCodes
 from lance_core.scan.vector_column import VectorRuns
 from tests.kernel_blocks import all_rows
 
@@ -115,7 +115,10 @@ def coded(vectors: NDArray[np.float32], metric: Metric) -> VectorCodes:
         nbytes=vectors.nbytes,
     )
     coded_for = Metric.L2 if metric == Metric.DOT else metric
-    return encode_vectors(runs, vectors.shape[1], coded_for.code, lambda: None)
+    codes = VectorCodes(runs, vectors.shape[1], coded_for.code)
+    for _ in range(9):
+        codes.advance(lambda: None)
+    return codes
 
 
 def pages_of(vectors: NDArray[np.float32], cuts: list[int], fragments: int) -> VectorPages:
