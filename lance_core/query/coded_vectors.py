@@ -54,17 +54,14 @@ class CodeTable:
     def of_pages(self, pages: VectorPages) -> NDArray[np.int64]:
         """Return the table of pages that `scan_coded_pages` takes; grids are those of fragments."""
         places = self._places[pages.fragments]
-        return np.stack(
-            (
-                pages.addresses,
-                pages.num_rows,
-                pages.first_ordinals,
-                places[:, 0] + places[:, 2] * pages.first_offsets,
-                places[:, 1] + places[:, 3] * pages.first_offsets,
-                pages.fragments,
-            ),
-            axis=1,
-        )
+        places[:, :2] += places[:, 2:] * pages.first_offsets[:, np.newaxis]
+        found = np.empty((len(places), 6), np.int64)
+        found[:, 0] = pages.addresses
+        found[:, 1] = pages.num_rows
+        found[:, 2] = pages.first_ordinals
+        found[:, 3:5] = places[:, :2]
+        found[:, 5] = pages.fragments
+        return found
 
 
 class CodedVectors:

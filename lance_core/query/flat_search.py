@@ -14,7 +14,7 @@ from lance_core.kernels.multivector import scan_lists
 from lance_core.kernels.topk import TopRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -73,9 +73,8 @@ def scan_vectors(
         its_bounds = bounds[start : start + at_once]
         tops = [TopRows(k, mask.num_rows, lower, upper) for lower, upper in its_bounds]
         max_rows = max(1, _PIECE_FLOATS // (some.size * vectors_per_row))
-        for part, skip, take in _pieces(pages.num_rows, max_rows):
+        for piece in pages.pieces(max_rows, column.row_bytes):
             deadline.check("scanning vectors")
-            piece = pages.cut(part, skip, take, column.row_bytes)
             where = (piece.addresses, piece.num_rows, piece.first_ordinals)
             if codes is not None:
                 coded = codes.of_pages(piece)
@@ -90,24 +89,3 @@ def scan_vectors(
             distances, ordinals = top.nearest()
             found.append(Candidates(distances, rows.to_row_ids(ordinals)))
     return found
-
-
-def _pieces(
-    num_rows: NDArray[np.int64], max_rows: int
-) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.int64]]]:
-    """Cut runs of rows into pieces of at most ``max_rows`` rows.
-
-    Yields which runs a piece takes part of, how many of their rows it skips, how many it takes.
-    """
-    ends = np.cumsum(num_rows)
-    starts = ends - num_rows
-    total = int(ends[-1]) if len(ends) > 0 else 0
-    for start in range(0, total, max_rows):
-        stop = min(start + max_rows, total)
-        part = slice(
-            int(np.searchsorted(ends, start, side="right")),
-            int(np.searchsorted(starts, stop, side="left")),
-        )
-        skip = np.maximum(start - starts[part], 0)
-        take = np.minimum(ends[part], stop) - starts[part] - skip
-        yield part, skip, take

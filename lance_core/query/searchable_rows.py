@@ -20,7 +20,7 @@ from lance_core.row_set import clear_ordinals, count, full_words
 from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,17 +46,28 @@ class VectorPages:
     fragments: NDArray[np.int64]
     first_offsets: NDArray[np.int64]
 
-    def cut(
-        self, part: slice, skip: NDArray[np.int64], take: NDArray[np.int64], row_bytes: int
-    ) -> VectorPages:
-        """Return of some runs the rows that follow those to skip, as many as to take."""
-        return VectorPages(
-            self.addresses[part] + skip * row_bytes,
-            take,
-            self.first_ordinals[part] + skip,
-            self.fragments[part],
-            self.first_offsets[part] + skip,
-        )
+    def pieces(self, max_rows: int, row_bytes: int) -> Iterator[VectorPages]:
+        """Yield the rows in pieces of at most ``max_rows`` rows."""
+        ends = np.cumsum(self.num_rows)
+        total = int(ends[-1]) if len(ends) > 0 else 0
+        if total <= max_rows:
+            yield self
+            return
+        starts = ends - self.num_rows
+        for start in range(0, total, max_rows):
+            stop = min(start + max_rows, total)
+            part = slice(
+                int(np.searchsorted(ends, start, side="right")),
+                int(np.searchsorted(starts, stop, side="left")),
+            )
+            skip = np.maximum(start - starts[part], 0)
+            yield VectorPages(
+                self.addresses[part] + skip * row_bytes,
+                np.minimum(ends[part], stop) - starts[part] - skip,
+                self.first_ordinals[part] + skip,
+                self.fragments[part],
+                self.first_offsets[part] + skip,
+            )
 
 
 class SearchableRows(Protocol):

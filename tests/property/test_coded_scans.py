@@ -181,6 +181,41 @@ def test_a_scan_by_codes_finds_what_a_scan_of_the_vectors_finds(
         ]
 
 
+@given(
+    lengths=st.lists(st.integers(0, 40), max_size=6),
+    max_rows=st.integers(1, 90),
+    row_bytes=st.sampled_from([1, 24]),
+)
+def test_pieces_hold_all_rows_once_and_in_order(
+    lengths: list[int], max_rows: int, row_bytes: int
+) -> None:
+    rows, count = np.array(lengths, np.int64), len(lengths)
+    firsts = np.cumsum(rows) - rows
+    pages = VectorPages(firsts * 1_000, rows, firsts + 7, np.arange(count), firsts % 5)
+    expected = [each for place in range(count) for each in rows_of(pages, place, row_bytes)]
+    pieces = list(pages.pieces(max_rows, row_bytes))
+    assert [int(piece.num_rows.sum()) <= max_rows for piece in pieces] == [True] * len(pieces)
+    assert expected == [
+        each
+        for piece in pieces
+        for place in range(len(piece.num_rows))
+        for each in rows_of(piece, place, row_bytes)
+    ]
+
+
+def rows_of(pages: VectorPages, place: int, row_bytes: int) -> list[tuple[int, ...]]:
+    """Return address, ordinal, fragment and offset of each row of a run."""
+    return [
+        (
+            int(pages.addresses[place]) + row * row_bytes,
+            int(pages.first_ordinals[place]) + row,
+            int(pages.fragments[place]),
+            int(pages.first_offsets[place]) + row,
+        )
+        for row in range(int(pages.num_rows[place]))
+    ]
+
+
 def bounds_for(
     bound: str,
     pages: VectorPages,
