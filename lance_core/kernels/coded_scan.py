@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_BLOCK_ROWS = 256
+_BLOCK_ROWS = 1024
 _STATE_WORDS = 2
 _FLOAT_BYTES = 4
 _ROWS_AHEAD = 4

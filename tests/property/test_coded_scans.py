@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 METRICS = [Metric.L2, Metric.COSINE, Metric.DOT]
+NUM_ROWS = 5_000
 DIMENSIONS = [1, 3, 16, 63, 64, 65, 128, 130, 200]
 
 
@@ -103,7 +104,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], NDArray[np.float32]]]
 
 
 def coded(vectors: NDArray[np.float32], metric: Metric) -> VectorCodes:
-    firsts = np.array([0, 700, 1_900], np.int64)
+    firsts = np.array([0, 700, 4_900], np.int64)
     runs = VectorRuns(
         addresses=address_of(vectors) + firsts * vectors.shape[1] * 4,
         first_offsets=firsts,
@@ -138,7 +139,7 @@ def pages_of(vectors: NDArray[np.float32], cuts: list[int], fragments: int) -> V
 @given(
     seed=st.integers(0, 2**32 - 1),
     width=st.sampled_from(DIMENSIONS),
-    cuts=st.lists(st.integers(0, 3000), max_size=3),
+    cuts=st.lists(st.integers(0, NUM_ROWS), max_size=3),
     num_queries=st.integers(1, 3),
     k=st.sampled_from([0, 1, 10, 200]),
     bound=st.sampled_from(["none", "kth", "half", "range", "below all"]),
@@ -154,7 +155,7 @@ def test_a_scan_by_codes_finds_what_a_scan_of_the_vectors_finds(
     bound: str,
 ) -> None:
     generator = np.random.default_rng(seed)
-    vectors = np.ascontiguousarray(KINDS[kind](generator, 2000, width))
+    vectors = np.ascontiguousarray(KINDS[kind](generator, NUM_ROWS, width))
     queries = vectors[generator.integers(0, len(vectors), num_queries)]
     queries[~np.isfinite(queries)] = 1
     with np.errstate(over="ignore"):
@@ -229,7 +230,7 @@ def bounds_for(
         return None, None
     if bound == "below all":
         return None, -1.0
-    top = TopRows(max(k, 1), 2000)
+    top = TopRows(max(k, 1), NUM_ROWS)
     scan(pages, query, metric, words, top)
     distances, _ = top.nearest()
     if len(distances) == 0:
