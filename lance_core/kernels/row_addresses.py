@@ -28,6 +28,30 @@ def largest_of_one_fragment(row_addresses: NDArray[np.uint64]) -> int | None:
     return None if largest == _SEVERAL else int(largest)
 
 
+def by_fragment(row_addresses: NDArray[np.uint64]) -> tuple[NDArray[np.int64], list[int]]:
+    """Group rows by fragment, ascending; within a fragment their order stays.
+
+    Parameters
+    ----------
+    row_addresses
+        Shape ``(n,)``, not empty.
+
+    Returns
+    -------
+    tuple
+        The places of the rows, shape ``(n,)``, group after group; and where in it each group ends.
+    """
+    order = np.empty(len(row_addresses), np.int64)
+    if len(row_addresses) > _FEW:
+        fragments = row_addresses >> np.uint64(32)
+        order[:] = np.argsort(fragments, kind="stable")
+        ends = np.flatnonzero(np.diff(fragments[order])) + 1
+        return order, [*ends.tolist(), len(order)]
+    group_ends = np.empty(len(order), np.int64)
+    count = _by_fragment(_own(row_addresses), order, group_ends)
+    return order, group_ends[:count].tolist()
+
+
 def pointers_to_rows(
     row_addresses: NDArray[np.uint64],
     first_addresses: NDArray[np.uint64],
@@ -85,6 +109,25 @@ def _largest_of_one_fragment(rows: NDArray[np.uint64]) -> np.uint64:
     return largest
 
 
+@kernel(ordered=True, brief=True)
+def _by_fragment(
+    rows: NDArray[np.uint64], order: NDArray[np.int64], ends: NDArray[np.int64]
+) -> int:
+    """Write the places of rows by fragment and where groups end; return how many these are."""
+    keys = np.empty(len(rows), np.uint64)
+    for i in range(len(keys)):
+        keys[i] = (rows[i] >> np.uint64(32) << np.uint64(32)) | np.uint64(i)
+    keys.sort()
+    count = 0
+    for i in range(len(keys)):
+        order[i] = np.int64(keys[i] & np.uint64(0xFFFF_FFFF))
+        if i > 0 and keys[i] >> np.uint64(32) != keys[i - 1] >> np.uint64(32):
+            ends[count] = i
+            count += 1
+    ends[count] = len(keys)
+    return count + 1
+
+
 @kernel(brief=True)
 def _pointers_to_rows(
     rows: NDArray[np.uint64],
@@ -132,5 +175,6 @@ def _sort_few(
 def _warm() -> None:
     rows = np.zeros(1, np.uint64)
     largest_of_one_fragment(rows)
+    by_fragment(rows)
     pointers_to_rows(rows, rows, np.zeros(1, np.int64), 4)
     nearest_first(np.zeros(1, np.float32), rows)

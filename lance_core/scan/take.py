@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -13,8 +14,8 @@ from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.io.metering import current_meter
 from lance_core.io.waiting import for_each
-from lance_core.kernels.row_addresses import largest_of_one_fragment
-from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
+from lance_core.kernels.row_addresses import by_fragment, largest_of_one_fragment
+from lance_core.row_address import OFFSET_BITS, offset_of
 from lance_core.scan.assemble import arrays_of, record_batch
 from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
@@ -158,7 +159,7 @@ class RowTaker:
         numbered = np.arange(sum(len(group.row_offsets) for group in groups))
         order = np.concatenate([numbered[group.positions] for group in groups])
         columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
-        if np.array_equal(order, numbered):
+        if bool((order == numbered).all()):
             return columns
         place = np.empty_like(order)
         place[order] = numbered
@@ -214,12 +215,11 @@ def _group(snapshot: Snapshot, row_addresses: NDArray[np.uint64]) -> list[_Group
     largest = largest_of_one_fragment(row_addresses)
     if largest is not None:  # the usual case, worth a short way
         return [_checked_group(snapshot, largest, slice(None), row_offsets)]
-    fragment_ids = fragment_of(row_addresses)
-    order = np.argsort(fragment_ids, kind="stable")
-    breaks = np.flatnonzero(np.diff(fragment_ids[order])) + 1
+    order, ends = by_fragment(row_addresses)
+    parts = [order[start:end] for start, end in pairwise([0, *ends])]
     return [
         _checked_group(snapshot, int(row_addresses[part].max()), part, row_offsets[part])
-        for part in np.split(order, breaks)
+        for part in parts
     ]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from lance_core.kernels.rank import rank_centroids
 from lance_core.kernels.row_addresses import (
+    by_fragment,
     largest_of_one_fragment,
     nearest_first,
     pointers_to_rows,
@@ -27,6 +28,22 @@ def test_rows_of_several_fragments_give_none():
     addresses.flags.writeable = False
     assert largest_of_one_fragment(addresses) is None
     assert largest_of_one_fragment(addresses[::2]) == 2
+
+
+@given(
+    count=st.sampled_from([1, 2, 11, 512, 513, 700]),
+    num_fragments=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+def test_rows_are_grouped_by_fragment_in_their_order(count, num_fragments, seed):
+    generator = np.random.default_rng(seed)
+    names = np.array([0, 1, 5, 2**20, 2**31, 2**32 - 1], np.uint64)[:num_fragments]
+    fragments = generator.choice(names, count)
+    order, ends = by_fragment(
+        (fragments << np.uint64(32)) | generator.integers(0, 9, count, np.uint64)
+    )
+    assert order.tolist() == np.argsort(fragments, kind="stable").tolist()
+    assert ends == np.cumsum(np.unique(fragments, return_counts=True)[1]).tolist()
 
 
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), seed=st.integers(0, 99))
