@@ -47,8 +47,10 @@ _STATE_WORDS = 2
 _FLOAT_BYTES = 4
 _ROWS_AHEAD = 4
 _AHEAD_BYTES = 2048
+# Blocks that are scored whole after one of which most vectors came near.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 4, 64
 _NO_LIMIT = np.int32(0x7FFF_FFFF)
+# What float32 sums are wrong by, see `reach_of`, twice over; and float64 ones, many times over.
 _ROUNDING = 2.0**-22
 _SMALLEST = 1e-44
 _HAIR = 1e-9

@@ -26,7 +26,7 @@ FIRST_PART = 64
 
 _FLOAT_BYTES = 4
 _SIXTEEN_DIGITS = 1e-14  # what float64 numbers of size 1 may be wrong by after some steps
-_NINE_DIGITS = 1e-9
+_NINE_DIGITS = 1e-9  # far more than what sums of squares are wrong by
 _SIGNLESS = np.int32(0x7FFF_FFFF)
 _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 _INFINITY = np.uint32(0x7F80_0000)
@@ -116,7 +116,7 @@ def encode_numbers(
         number = np.float64(vector[j])
         # Halves are added before the cut, which rounds; inside the range nothing leaves a byte.
         code = np.int32(number * factor - start / step + 0.5)
-        code = min(max(code, np.int32(0)), np.int32(255))
+        code = min(max(code, np.int32(0)), np.int32(LARGEST_CODE))
         codes[j] = np.uint8(code)
         miss = number * scale - (start + step * np.float64(code))
         square += miss * miss

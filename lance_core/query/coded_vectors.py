@@ -30,6 +30,8 @@ _MOST_DIMENSIONS = 1 << 15
 _CACHE_PART = 8
 # Numbers from which on a scan takes long enough (50 microseconds) to be worth it.
 _FEWEST_NUMBERS = 1 << 19
+# So many for each fragment too: asking for its codes takes as long as scoring a tenth of that.
+_FEWEST_IN_FRAGMENT = 1 << 16
 
 
 class CodeTable:
@@ -106,7 +108,7 @@ class CodedVectors:
             return False
         numbers = sum(each.num_vectors for each in runs) * column.dimension
         is_small = column.dimension <= _MOST_DIMENSIONS and numbers <= self._most_bytes
-        return is_small and numbers >= _FEWEST_NUMBERS
+        return is_small and numbers >= max(_FEWEST_NUMBERS, len(runs) * _FEWEST_IN_FRAGMENT)
 
     def _codes(
         self, fragment_id: FragmentId, runs: VectorRuns, metric: Metric, deadline: Deadline

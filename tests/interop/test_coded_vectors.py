@@ -33,6 +33,7 @@ VECTORS = draw(31, 12)
 @pytest.fixture
 def short_scans_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coded_vectors, "_FEWEST_NUMBERS", 0)
+    monkeypatch.setattr(coded_vectors, "_FEWEST_IN_FRAGMENT", 0)
 
 
 @pytest.fixture
@@ -174,6 +175,13 @@ def test_a_small_cache_has_no_room_for_codes(root: Path, coded: list[int]) -> No
 
 def test_short_scans_need_no_codes(tmp_path: Path, coded: list[int]) -> None:
     lance.write_dataset(wide_rows(1, 0, 500), str(tmp_path / "t"))
+    lance_core.open_dataset(str(tmp_path / "t")).run(asked())
+    assert coded == []
+
+
+def test_many_small_fragments_are_scanned_without_codes(tmp_path: Path, coded: list[int]) -> None:
+    rows = wide_rows(1, 0, NUM_ROWS)
+    lance.write_dataset(rows, str(tmp_path / "t"), max_rows_per_file=500)
     lance_core.open_dataset(str(tmp_path / "t")).run(asked())
     assert coded == []
 
