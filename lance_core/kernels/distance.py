@@ -25,6 +25,9 @@ DOT = 2
 HAMMING = 3
 
 _FLOAT_BYTES = 4
+# Lengths between these have squares, and products with each other, well inside float32.
+_SHORTEST = np.float32(1e-15)
+_LONGEST = np.float32(1e15)
 # Far enough that a line has arrived when it is needed; 16 rows of 128 dimensions (hot-path, 3).
 _AHEAD_BYTES = 8192
 
@@ -58,7 +61,29 @@ def cosine_distance(
     for j in range(len(query)):
         product += vector[j] * query[j]
         square += vector[j] * vector[j]
-    distance = np.float32(1) - product / (np.sqrt(square) * query_norm)
+    norm = np.sqrt(square)
+    if is_extreme(norm) or is_extreme(query_norm):
+        return cosine_of_extremes(vector, query)
+    distance = np.float32(1) - product / (norm * query_norm)
+    return np.float32(0) if distance < 0 else distance
+
+
+@kernel
+def is_extreme(norm: np.float32) -> bool:
+    """Tell whether float32 says too little of a vector's length: too short, too long or NaN."""
+    return not (_SHORTEST <= norm <= _LONGEST)
+
+
+@kernel
+def cosine_of_extremes(vector: NDArray[np.float32], query: NDArray[np.float32]) -> np.float32:
+    """Do the same for vectors whose squares leave the range of float32, or have left it."""
+    product, square, query_square = 0.0, 0.0, 0.0
+    for j in range(len(query)):
+        x, q = np.float64(vector[j]), np.float64(query[j])
+        product += x * q
+        square += x * x
+        query_square += q * q
+    distance = np.float32(1 - product / (np.sqrt(square) * np.sqrt(query_square)))
     return np.float32(0) if distance < 0 else distance
 
 

@@ -17,7 +17,9 @@ from lance_core.kernels.distance import (
     DOT,
     HAMMING,
     L2,
+    cosine_of_extremes,
     inner_product,
+    is_extreme,
     squared_l2,
 )
 from lance_core.kernels.hamming import as_bytes, hamming_distance
@@ -133,6 +135,9 @@ def keep_nearer(
     else:
         norm = np.sqrt(inner_product(vector, vector))
         for q in range(len(queries)):
+            if is_extreme(norm) or is_extreme(norms[q]):
+                keep_smaller(nearest, q, cosine_of_extremes(vector, queries[q]))
+                continue
             cosine = inner_product(vector, queries[q]) / (norm * norms[q])
             keep_smaller(nearest, q, max(np.float32(1) - cosine, np.float32(0)))
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from lance_core.scan.vector_column import VectorColumn
 
+_LEAST, _MOST = np.float32(1e-15), np.float32(1e15)
 _LARGEST_BYTE = 255
 
 
@@ -85,6 +86,9 @@ def unit_vector(column: VectorColumn, query: NDArray[np.float32]) -> NDArray[np.
     float16, so that the bits are those of pylance 14.0.2: quantised codes of the query depend on
     them (observed at the stored vectors of cosine indices, 8 to 384 dimensions).
     """
+    largest = np.abs(query).max()
+    if not _LEAST <= largest <= _MOST:
+        query = query / largest  # squares would leave the range of float32
     unit: NDArray[np.float32] = query / np.sqrt(np.cumsum(query * query)[-1])
     return unit.astype(np.float16).astype(np.float32) if column.type.element == "float16" else unit
 
