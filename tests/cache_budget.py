@@ -18,7 +18,6 @@ import numpy as np
 from lance_core.dataset import Dataset
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
-from lance_core.kernels.warm import warm_kernels
 from lance_core.query.session import Session
 from lance_core.table.snapshot import open_snapshot
 
@@ -32,7 +31,6 @@ _THREADS = 4
 
 def main(folder: Path, seconds: float) -> dict[str, int]:
     """Query from several threads and return counts and the largest sizes in bytes."""
-    warm_kernels()
     root = folder / "t.lance"
     index_bytes = sum(path.stat().st_size for path in root.glob("_indices/*/*.idx"))
     session = Session(cache_bytes=index_bytes // 10)
