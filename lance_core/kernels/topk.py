@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.memory import float32_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 64
+_FLOAT_BYTES = 4
 _SMALLEST_ROOM = 2 * _BLOCK
 _FEW = 256
 _LAST_KEY = np.uint64(0xFF80_0000_FFFF_FFFF)  # an infinite distance and the last ordinal
@@ -264,7 +266,9 @@ def offer_rows(
     limit = state[1]
     places = np.empty(_BLOCK, np.uint8)
     for start in range(0, len(ordinals), _BLOCK):
-        block = distances[start : start + _BLOCK]
+        # By address: counting a view of each block costs a tenth of all that is done to its rows.
+        place = distances.ctypes.data + start * _FLOAT_BYTES
+        block = float32_at(place, min(_BLOCK, len(ordinals) - start))
         if any_within(block, distance_of(limit)):
             if kept + _BLOCK > len(keys):
                 limit = keep_smallest(keys[:kept], k)

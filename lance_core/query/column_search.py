@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 from pyroaring import BitMap
@@ -12,6 +13,7 @@ from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.metric import Metric
+from lance_core.io.metering import current_meter
 from lance_core.query.coded_vectors import CodedVectors
 from lance_core.query.flat_search import scan_vectors
 from lance_core.query.listed_rows import ListedRows, list_rows
@@ -72,6 +74,7 @@ class ColumnSearch:
         self._check_dimensions(field, [segment for _, segment in opened if segment is not None])
         self._metadata = {metadata.uuid: metadata for metadata in snapshot.indices}
         self._choices: dict[tuple[str | None, bool], IndexChoice] = {}
+        self._bound: dict[str, ref[BoundSearch]] = {}
 
     def _check_dimensions(self, field: LanceField, segments: Sequence[VectorSegment]) -> None:
         for segment in segments:
@@ -104,13 +107,28 @@ class ColumnSearch:
 
     def bound(self, description: SegmentDescription) -> BoundSearch:
         """Return a segment with the mask of its live rows, reading deletion files on first use."""
-        return self._session.cache.get_or_load(
+        known = self._known(description)
+        if known is not None:
+            current_meter().cache_hits += 1
+            return known
+        bound = self._session.cache.get_or_load(
             self._bound_key(description), lambda: self._bind(description)
         )
+        self._bound[description.uuid] = ref(bound)
+        return bound
 
     def is_bound(self, description: SegmentDescription) -> bool:
         """Tell whether `bound` would read nothing."""
-        return self._bound_key(description) in self._session.cache
+        known = self._known(description)
+        return known is not None or self._bound_key(description) in self._session.cache
+
+    def _known(self, description: SegmentDescription) -> BoundSearch | None:
+        """Return a segment that is still in memory, without asking the cache.
+
+        Only while the cache is not half full: what it has used last does not matter then.
+        """
+        known = self._bound.get(description.uuid)
+        return None if known is None or self._session.cache.is_half_full else known()
 
     def _bound_key(self, description: SegmentDescription) -> CacheKey:
         snapshot = self._snapshot

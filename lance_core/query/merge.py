@@ -41,6 +41,8 @@ def without(candidates: Candidates, row_id: int) -> Candidates:
 
 def merge(lists: Sequence[Candidates], k: int) -> Candidates:
     """Merge ranked lists whose distances estimate the same metric; keep the nearest ``k``."""
+    if len(lists) == 1:
+        return lists[0].first(k)
     filled = [candidates for candidates in lists if len(candidates) > 0]
     if not filled:
         return NO_CANDIDATES

@@ -12,6 +12,7 @@ from lance_core.query.fitted_vectors import unit_vector
 from lance_core.query.merge import NO_CANDIDATES, merge, within, without
 from lance_core.query.multivector import rank_by_hits
 from lance_core.query.query_groups import hold_first_probes, query_groups
+from lance_core.query.range_search import RangeSearch
 from lance_core.query.residency import NotResidentError
 from lance_core.query.segment_search import SegmentSearch
 from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RANK, RESCORE
@@ -25,11 +26,23 @@ if TYPE_CHECKING:
     from lance_core.query.column_search import ColumnSearch
     from lance_core.query.deadline import Deadline
     from lance_core.query.measure import Measures
-    from lance_core.query.plan import IndexSearch, ListedSearch, RankByHits, VectorPlan
+    from lance_core.query.plan import (
+        FlatSearch,
+        IndexSearch,
+        ListedSearch,
+        RankByHits,
+        Rescore,
+        VectorPlan,
+    )
     from lance_core.query.query_groups import OneQuery
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.row_masks import RowMask
     from lance_core.query.segments import BoundSearch
+
+# Vectors that are scored between two looks at the deadline, and read at a time.
+_RESCORED_FLOATS = 1 << 24
+# About 20 ms of work on one core.
+_LONG_RESCORE_FLOATS = 1 << 27
 
 
 @dataclass(slots=True)
@@ -79,9 +92,9 @@ class VectorSearch:
         self._column = column
         self._plan = plan
         self._search_plan = plan
-        has_bounds = plan.lower_bound is not None or plan.upper_bound is not None
-        if plan.rank_by_hits is not None and has_bounds:
-            # They bound the distances of rows, not those of their vectors.
+        self._is_range = plan.has_bounds and plan.rescore is not None
+        if self._is_range or (plan.has_bounds and plan.rank_by_hits is not None):
+            # They bound exact distances, or those of rows, not those of their vectors.
             self._search_plan = replace(plan, lower_bound=None, upper_bound=None)
         self._row_filter = row_filter
         self._requested_k = requested_k
@@ -105,14 +118,14 @@ class VectorSearch:
         plan = self._plan
         if plan.k == 0:
             return [NO_CANDIDATES for _ in queries]
-        of_index = self._search_indices(queries)
-        of_flat = self._search_flat(queries, of_index)
-        of_list = self._search_listed(queries)
+        parts = [self._search_indices(queries)]
+        if plan.flat is not None:
+            parts.append(self._search_flat(plan.flat, queries, parts[0]))
+        if plan.listed is not None:
+            parts.append(self._search_listed(plan.listed, queries))
         with self._measures.measure(MERGE) as facts:
             num_ranked = plan.num_ranked
-            ranked = [
-                merge(lists, num_ranked) for lists in zip(of_index, of_flat, of_list, strict=True)
-            ]
+            ranked = [merge(lists, num_ranked) for lists in zip(*parts, strict=True)]
             if itself is not None:
                 ranked = [
                     without(found, row).first(num_ranked - 1)
@@ -147,12 +160,17 @@ class VectorSearch:
     def _search_lists(self, ranking: RankByHits, query: NDArray[np.float32]) -> Candidates:
         """Rank rows that hold lists by what is found for each vector of the query, ``(m, d)``."""
         plan = self._plan
+        if plan.rescore is not None and self._is_range:
+            of_vectors = [searches for _, searches in self._sharing(list(query))]
+            return self._search_range(plan.rescore, of_vectors, query)[0]
         hits = [
             merge(self._probe(searches)[0], ranking.hits)
             for _, searches in self._sharing(list(query))
         ]
+        # Bounds may rule out the first of them.
+        keep = sum(map(len, hits)) if plan.has_bounds else ranking.k
         with self._measures.measure(RANK) as facts:
-            found = rank_by_hits(hits, ranking.k)
+            found = rank_by_hits(hits, keep)
             facts.rows += len(found)
         if plan.rescore is not None:
             return self._rescored(found.first(plan.rescore.candidates), query, plan.rescore.k)
@@ -162,6 +180,10 @@ class VectorSearch:
         self, query: NDArray[np.float32], searches: list[SegmentSearch]
     ) -> Candidates:
         plan = self._plan
+        if plan.rescore is not None and self._is_range:
+            inside, is_short = self._search_range(plan.rescore, [searches], query)
+            extra = self._left_out(searches, query) if is_short else NO_CANDIDATES
+            return inside if len(extra) == 0 else merge([inside, extra], plan.rescore.k)
         lists, is_short = self._probe(searches)
         extra = self._left_out(searches, query) if is_short else NO_CANDIDATES
         if plan.rescore is None and len(extra) == 0:
@@ -172,6 +194,44 @@ class VectorSearch:
         exact = self._rescored(merge(lists, candidates), query, keep)
         return exact if len(extra) == 0 else merge([exact, extra], keep)
 
+    def _search_range(
+        self, rescore: Rescore, searches: list[list[SegmentSearch]], query: NDArray[np.float32]
+    ) -> tuple[Candidates, bool]:
+        """Search the segments for each vector of a query, inside bounds of exact distances."""
+        ranged = RangeSearch(
+            self._plan,
+            rescore,
+            searches,
+            self._probe_one,
+            self._probe_again,
+            lambda candidates: self._score_many(candidates, query),
+        )
+        found = ranged.run(self._requested_k)
+        for each in searches:
+            self._count_probes(each)
+        return found
+
+    def _score_many(self, candidates: Candidates, query: NDArray[np.float32]) -> Candidates:
+        """Return the exact distances of candidates, ranked anew, read some at a time."""
+        dimension = self._column.vectors.dimension
+        if self._resident_only and len(candidates) * dimension > _LONG_RESCORE_FLOATS:
+            raise NotResidentError("scoring many rows takes long")
+        self.tally.rows_refined += len(candidates)
+        step = max(1, _RESCORED_FLOATS // dimension)
+        with self._measures.measure(RESCORE) as facts:
+            scored = []
+            for start in range(0, len(candidates), step):
+                self._deadline.check("scoring candidates")
+                some = candidates.slice(start, start + step)
+                scored.append(
+                    self._column.rescore(
+                        some, query, self._plan.metric, resident_only=self._resident_only
+                    )
+                )
+            exact = merge(scored, len(candidates)) if scored else NO_CANDIDATES
+            facts.rows += len(exact)
+        return exact
+
     def _rescored(
         self, candidates: Candidates, query: NDArray[np.float32], keep: int
     ) -> Candidates:
@@ -181,7 +241,6 @@ class VectorSearch:
             exact = self._column.rescore(
                 candidates, query, plan.metric, resident_only=self._resident_only
             )
-            # The range held approximate distances before; the exact ones may lie outside.
             kept = within(exact, plan.lower_bound, plan.upper_bound).first(keep)
             facts.rows += len(kept)
         return kept
@@ -229,16 +288,27 @@ class VectorSearch:
         lists = [
             self._probe_one(search, search.num_initial(self._requested_k)) for search in searches
         ]
-        found = sum(len(candidates) for candidates in lists)
+        is_short = sum(map(len, lists)) < self._plan.num_ranked
+        if is_short:
+            is_short = self._probe_more(searches, lists)
+        self._count_probes(searches)
+        return lists, is_short
+
+    def _count_probes(self, searches: Sequence[SegmentSearch]) -> None:
+        for search in searches:
+            self.tally.partitions_probed += search.num_probed
+            self.tally.partitions_total += search.num_partitions
+
+    def _probe_more(self, searches: Sequence[SegmentSearch], lists: list[Candidates]) -> bool:
+        """Append what further partitions hold; tell whether that is still less than there is."""
+        found = sum(map(len, lists))
         target = min(self._plan.num_ranked, sum(search.mask.num_rows for search in searches))
         for search in searches:
             while found < target and search.num_left > 0:
                 more = self._probe_one(search, search.num_needed(target - found))
                 lists.append(more)
                 found += len(more)
-        self.tally.partitions_probed += sum(search.num_probed for search in searches)
-        self.tally.partitions_total += sum(search.num_partitions for search in searches)
-        return lists, found < target
+        return found < target
 
     def _probe_one(self, search: SegmentSearch, num_partitions: int) -> Candidates:
         self._deadline.check("searching partitions")
@@ -247,6 +317,13 @@ class VectorSearch:
             found = search.probe(num_partitions)
             facts.rows += len(found)
             facts.partitions += search.num_probed - before
+        return found
+
+    def _probe_again(self, search: SegmentSearch, k: int) -> Candidates:
+        self._deadline.check("searching partitions again")
+        with self._measures.measure(search.uuid) as facts:
+            found = search.probe_again(k)
+            facts.rows += len(found)
         return found
 
     def _left_out(
@@ -272,12 +349,12 @@ class VectorSearch:
         return self._rescored(unscored, query, self._plan.num_ranked)
 
     def _search_flat(
-        self, queries: Sequence[NDArray[np.float32]], of_index: Sequence[Candidates]
+        self,
+        flat: FlatSearch,
+        queries: Sequence[NDArray[np.float32]],
+        of_index: Sequence[Candidates],
     ) -> list[Candidates]:
         """Search what no index covers for rows that may rank before those an index has found."""
-        flat = self._plan.flat
-        if flat is None:
-            return [NO_CANDIDATES for _ in queries]
         with self._measures.measure(FLAT) as facts:
             found, num_rows = self._column.search_flat(
                 self._plan,
@@ -303,9 +380,10 @@ class VectorSearch:
             return plan.upper_bound
         return last if plan.upper_bound is None else min(last, plan.upper_bound)
 
-    def _search_listed(self, queries: Sequence[NDArray[np.float32]]) -> list[Candidates]:
-        listed = self._plan.listed
-        if listed is None or self._row_filter is None:
+    def _search_listed(
+        self, listed: ListedSearch, queries: Sequence[NDArray[np.float32]]
+    ) -> list[Candidates]:
+        if self._row_filter is None:
             return [NO_CANDIDATES for _ in queries]
         return [self._score_listed(listed, self._row_filter, query) for query in queries]
 
