@@ -120,13 +120,13 @@ class FakeDataset:
 
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
-    def explain_plan(self, request: object) -> Any:
+    def explain_plan(self, request: object, deadline: Deadline) -> Any:
+        self.deadlines.append(deadline)
         kind = "Scan" if isinstance(request, ScanQuery) else "Take"
         return self._report(kind, f'{kind}: "quoted"\n  second line')
 
     def analyze_plan(self, request: object, deadline: Deadline) -> Any:
-        self.deadlines.append(deadline)
-        report = self.explain_plan(request)
+        report = self.explain_plan(request, deadline)
         text = report.text() + "\nmeasured"
         return SimpleNamespace(version=self.version, text=lambda: text, to_dict=report.to_dict)
 

@@ -137,7 +137,8 @@ class DatasetReads:
         with_row_id
             Add the column ``_rowid``.
         filter
-            Predicate that rows have to fulfil, such as ``price < 10``; see `expr.predicate`.
+            Predicate that rows have to fulfil, such as ``price < 10``; see `expr.predicate`. At
+            most 1 MiB of text and 20000 comparisons, each value of an ``IN`` list being one.
         prefilter
             True: the nearest ``k`` of the rows that pass. False: those that pass of the nearest
             ``k``; the filter may then name ``_distance``.
@@ -293,17 +294,17 @@ class DatasetReads:
         """
         return self._engine.why_not(request, row_id, deadline)
 
-    def explain(self, request: Request) -> str:
+    def explain(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Return what `run` would do, as text."""
-        return self.explain_plan(request).text()
+        return self.explain_plan(request, deadline).text()
 
     def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
         """Run a request and return what was done, as text."""
         return self.analyze_plan(request, deadline).text()
 
-    def explain_plan(self, request: Request) -> PlanReport:
-        """Return what `run` would do, as a tree for programs."""
-        return PlanReport.of_plan(self._engine.plan(request), self.version)
+    def explain_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
+        """Return what `run` would do, as a tree for programs; filters are judged for that."""
+        return PlanReport.of_plan(self._engine.plan(request, deadline), self.version)
 
     def analyze_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
         """Run a request and return what was done, as a tree for programs."""

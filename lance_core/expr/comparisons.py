@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     """None is NULL; numbers with a point or exponent are decimals, until a column says more."""
 
 _LARGEST_HALF = 65504
+_SHOWN_CHARACTERS = 100
 
 _COMPARE: Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "=": pc.equal,
@@ -75,36 +76,98 @@ def compare(name: str, column: pa.Array, operator: str, literal: Literal) -> pa.
         return compared
 
 
-def is_in(name: str, column: pa.Array, literals: Sequence[Literal]) -> pa.Array:
+class LiteralSet:
+    """The literals of a list, made an array once for each type that they are looked for in.
+
+    Parameters
+    ----------
+    literals
+        At least one; NULL may be among them.
+    """
+
+    def __init__(self, literals: Sequence[Literal]) -> None:
+        self.has_null = any(each is None for each in literals)
+        self._given = [each for each in literals if each is not None]
+        self._arrays: dict[pa.DataType, pa.Array] = {}
+
+    def array(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return the literals that a column may hold, of the type that it is compared as.
+
+        Parameters
+        ----------
+        name, kind
+            Of the column, without extension and dictionary.
+
+        Raises
+        ------
+        TypeMismatchError
+            A literal is of another kind than the column.
+        """
+        found = self._arrays.get(kind)
+        if found is None:
+            found = self._arrays[kind] = _value_set(name, kind, self._given)
+        return found
+
+
+def is_in(name: str, column: pa.Array, literals: LiteralSet) -> pa.Array:
     """Tell for each value whether it is one of the literals.
 
     Parameters, result and errors as `compare`; a value that is none of them is unknown if NULL is
     among them.
     """
     column = _plain(column)
-    kind, column = column.type, _widened(column)
-    value_set = _value_set(name, kind, column.type, literals)
-    with _told_mismatch(name, kind, list(literals)):
+    value_set = literals.array(name, column.type)
+    with _told_mismatch(name, column.type, None):
+        column = _widened(column)
         found = pc.is_in(column, value_set=value_set)
     is_known = pc.is_valid(column)
-    if any(each is None for each in literals):
+    if literals.has_null:
         is_known = pc.and_(is_known, found)
     return pc.if_else(is_known, found, pa.scalar(None, pa.bool_()))
 
 
-def _value_set(
-    name: str, kind: pa.DataType, plain: pa.DataType, literals: Sequence[Literal]
-) -> pa.Array:
-    given = [each for each in literals if each is not None]
-    if _is_exact(plain):
-        given = [each for each in given if not _is_number(each) or _fits(each, plain)]
+def _value_set(name: str, kind: pa.DataType, given: Sequence[Literal]) -> pa.Array:
+    if _is_exact(kind):
+        given = [each for each in given if not _is_number(each) or _fits(each, kind)]
+    values = _converted_together(kind, given)
+    if values is None:
+        values = _converted_singly(name, kind, given)
+    if pa.types.is_floating(kind) and pc.any(pc.equal(values, 0)).as_py():
+        values = pa.concat_arrays([values, pa.array([0.0, -0.0], values.type)])
+    return values
+
+
+def _converted_together(kind: pa.DataType, given: Sequence[Literal]) -> pa.Array | None:
+    """Return literals of one kind as a column has them; None where one by one has to be looked at.
+
+    Ten thousands of literals would else take longer than to look for them in millions of rows.
+    """
+    kinds = set(map(type, given))
+    try:
+        if kinds == {int} and pa.types.is_integer(kind):
+            return pa.array(given, kind)
+        if kinds <= {int, Decimal} and _is_wide_float(kind):
+            return pa.array([_nearest_float(each) for each in given if _is_number(each)], kind)
+        if kinds == {str} and (_is_text(kind) or pa.types.is_temporal(kind)):
+            return _from_texts(kind, pa.array(given))
+    except pa.ArrowException:  # looked at one by one, the literal at fault is told
+        return None
+    return None
+
+
+def _from_texts(kind: pa.DataType, texts: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
+    """Return texts as texts, dates and times; those without a zone are of UTC."""
+    if pa.types.is_timestamp(kind):
+        texts = texts.cast(pa.timestamp(kind.unit))
+    return texts.cast(kind)
+
+
+def _converted_singly(name: str, kind: pa.DataType, given: Sequence[Literal]) -> pa.Array:
     scalars = []
     for each in given:
         with _told_mismatch(name, kind, each):
             scalars.append(_converted(kind, each))
-    if pa.types.is_floating(plain) and any(each.as_py() == 0 for each in scalars):
-        scalars += [pa.scalar(zero, plain) for zero in (0.0, -0.0)]
-    return pa.array(scalars, plain)
+    return pa.array(scalars, pa.float32() if pa.types.is_float16(kind) else kind)
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -163,8 +226,10 @@ def _fits(literal: Number, kind: pa.DataType) -> bool:
     return units.denominator == 1 and low <= units <= high
 
 
-def _units(literal: Number, kind: pa.DataType) -> Fraction:
+def _units(literal: Number, kind: pa.DataType) -> Fraction | int:
     """Return how many of the smallest steps of an exact type a number is."""
+    if isinstance(literal, int) and not pa.types.is_decimal(kind):
+        return literal  # fractions take ten times as long
     scale = kind.scale if pa.types.is_decimal(kind) else 0
     return Fraction(literal) * Fraction(10) ** scale
 
@@ -194,8 +259,15 @@ def _told_mismatch(name: str, kind: pa.DataType, literal: object) -> Iterator[No
         yield
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         raise TypeMismatchError(
-            f"column {name} is {kind} and cannot be compared with {literal!r}; {_advice(kind)}"
+            f"column {name} is {kind} and cannot be compared with {shown(literal)}; {_advice(kind)}"
         ) from None
+
+
+def shown(literal: object) -> str:
+    """Return how a literal or a token is told to a reader: what is long only begins."""
+    text = literal[: _SHOWN_CHARACTERS + 1] if isinstance(literal, str) else literal
+    told = repr(text)
+    return told if len(told) <= _SHOWN_CHARACTERS else f"{told[:_SHOWN_CHARACTERS]}..."
 
 
 def _converted(kind: pa.DataType, literal: Literal) -> pa.Scalar:
@@ -205,23 +277,29 @@ def _converted(kind: pa.DataType, literal: Literal) -> pa.Scalar:
             return _exact_scalar(kind, literal)
         if _is_number(literal) and pa.types.is_floating(kind):
             return _float_scalar(kind, literal)
-        if is_text and pa.types.is_timestamp(kind):
-            return pa.scalar(literal).cast(pa.timestamp(kind.unit)).cast(kind)
-        if is_text and pa.types.is_temporal(kind):
-            return pa.scalar(literal).cast(kind)
-        if is_truth or (is_text and _is_text(kind)):
+        if is_text and (_is_text(kind) or pa.types.is_temporal(kind)):
+            return _from_texts(kind, pa.scalar(literal))
+        if is_truth:
             return pa.scalar(literal, kind)
     raise TypeError(literal)
 
 
 def _float_scalar(kind: pa.DataType, literal: Number) -> pa.Scalar:
     """Return a number as near as a type of floats has it."""
-    value = float(Decimal(literal))
+    value = _nearest_float(literal)
     if not pa.types.is_float16(kind):
         return pa.scalar(value, kind)
     if _LARGEST_HALF < abs(value) < math.inf:  # equal to infinity if rounded; pylance refuses too
         raise OverflowError(literal)
     return pa.scalar(float(np.float16(value)), pa.float32())
+
+
+def _nearest_float(literal: Number) -> float:
+    return float(Decimal(literal))  # whole numbers alone would not become infinite
+
+
+def _is_wide_float(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

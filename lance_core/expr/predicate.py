@@ -19,14 +19,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import reduce
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.expr.comparisons import compare, is_in
+from lance_core.expr.comparisons import LiteralSet, compare, is_in, shown
 from lance_core.file.arguments import checked_text
 
 if TYPE_CHECKING:
@@ -34,16 +33,21 @@ if TYPE_CHECKING:
 
     from lance_core.expr.comparisons import Literal
 
-    Condition = Callable[[pa.RecordBatch], pa.Array]
+    Check = Callable[[], object]
+    """Called again and again while work goes on; raises when it has to stop."""
+
+    Condition = Callable[[pa.RecordBatch, Check], pa.Array]
     """Returns true, false or null for each row of a batch that has the columns."""
 
 _MAX_DEPTH = 100
+_TOKENS_BETWEEN_CHECKS = 1024
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
       | (?P<text>'(?:[^']|'')*')
       | (?P<word>(?:`(?:[^`]|``)+`|[^\W\d]\w*)(?:\.(?:`(?:[^`]|``)+`|\w+))*)
       | (?P<sign><=|>=|<>|!=|==|[=<>(),-])
+      | (?P<end>\Z)
     )""",
     re.VERBOSE,
 )
@@ -55,6 +59,26 @@ _OPERATORS |= {">=": ">="}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _TIMES = frozenset(("DATE", "TIMESTAMP"))
 _RESERVED = frozenset((*_CONSTANTS, "AND", "OR", "NOT", "IN", "IS", "BETWEEN"))
+
+
+def go_on() -> None:
+    """Let work go on, whatever time it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateLimits:
+    """How large a predicate may be.
+
+    Attributes
+    ----------
+    characters
+        Of its text.
+    comparisons
+        Tests of columns, where every value of an ``IN`` list is a test of its own.
+    """
+
+    characters: int
+    comparisons: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,24 +103,42 @@ class Predicate:
     places: tuple[int, ...]
     condition: Condition
 
-    def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+    def holds(self, batch: pa.RecordBatch, check: Check = go_on) -> pa.BooleanArray:
         """Tell for each row whether the predicate is true; one that is unknown does not hold.
+
+        Parameters
+        ----------
+        batch
+            Rows that have the columns.
+        check
+            Called between comparisons.
 
         Raises
         ------
         InvalidRequestError, TypeMismatchError
             A literal does not fit the type of its column.
         """
-        return pc.fill_null(self.condition(batch), fill_value=False)
+        return pc.fill_null(self.condition(batch, check), fill_value=False)
 
 
-def parse_predicate(text: str) -> Predicate:
+def parse_predicate(
+    text: str, limits: PredicateLimits | None = None, check: Check = go_on
+) -> Predicate:
     """Parse a predicate.
+
+    Parameters
+    ----------
+    text
+        The predicate.
+    limits
+        How large it may be; None = as it likes.
+    check
+        Called every few thousand characters.
 
     Raises
     ------
     InvalidRequestError
-        It is none; tells at which character.
+        It is none; tells at which character. Or it is too large; tells the limit.
 
     Examples
     --------
@@ -108,7 +150,11 @@ def parse_predicate(text: str) -> Predicate:
     """
     if not isinstance(text, str):
         raise InvalidRequestError(f'the predicate is {text!r}; give text such as "id = 3"')
-    parser = _Parser(checked_text("the predicate", text))
+    if limits is not None and len(text) > limits.characters:
+        raise InvalidRequestError(
+            f"the filter has {len(text)} characters, the limit is {limits.characters}"
+        )
+    parser = _Parser(checked_text("the predicate", text), limits, check)
     condition = parser.whole()
     return Predicate(
         " ".join(parser.words), tuple(parser.columns), tuple(parser.columns.values()), condition
@@ -118,8 +164,11 @@ def parse_predicate(text: str) -> Predicate:
 class _Parser:
     """Descends through one predicate."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, limits: PredicateLimits | None, check: Check) -> None:
         self._text = text
+        self._most = None if limits is None else limits.comparisons
+        self._check = check
+        self._num_comparisons = 0
         self._at = 0
         self._depth = 0
         self._kind = self._token = ""
@@ -151,7 +200,16 @@ class _Parser:
             parts.append(part())
         if len(parts) == 1:
             return parts[0]
-        return lambda batch: reduce(join, (each(batch) for each in parts))
+        first, *others = parts
+
+        def judged(batch: pa.RecordBatch, check: Check) -> pa.Array:
+            found = first(batch, check)
+            for each in others:
+                check()
+                found = join(found, each(batch, check))
+            return found
+
+        return judged
 
     def _term(self) -> Condition:
         self._depth += 1
@@ -164,15 +222,16 @@ class _Parser:
     def _term_inside(self) -> Condition:
         if self._takes("NOT"):
             inner = self._term()
-            return lambda batch: pc.invert(inner(batch))
+            return lambda batch, check: pc.invert(inner(batch, check))
         if self._takes("("):
             inner = self._predicate()
             self._expect(")")
             return inner
+        self._count_comparison()
         for word in ("TRUE", "FALSE"):
             if self._takes(word):
                 value = _CONSTANTS[word]
-                return lambda batch: pa.repeat(pa.scalar(value), batch.num_rows)
+                return lambda batch, _: pa.repeat(pa.scalar(value), batch.num_rows)
         place = self._start + 1
         return _placed(place, self._test(self._column()))
 
@@ -190,39 +249,50 @@ class _Parser:
         if operator is not None:
             self._next()
             literal = self._literal()
-            return lambda batch: compare(column, batch[column], operator, literal)
+            return lambda batch, _: compare(column, batch[column], operator, literal)
         if self._takes("IS"):
             is_negated = self._takes("NOT")
             self._expect("NULL")
             test = pc.is_valid if is_negated else pc.is_null
-            return lambda batch: test(batch[column])
+            return lambda batch, _: test(batch[column])
         is_negated = self._takes("NOT")
         condition = self._set_or_range(column, is_negated=is_negated)
-        return (lambda batch: pc.invert(condition(batch))) if is_negated else condition
+        if not is_negated:
+            return condition
+        return lambda batch, check: pc.invert(condition(batch, check))
 
     def _set_or_range(self, column: str, *, is_negated: bool) -> Condition:
         if self._takes("IN"):
-            literals = self._literals()
-            return lambda batch: is_in(column, batch[column], literals)
+            literals = LiteralSet(self._literals())
+            return lambda batch, _: is_in(column, batch[column], literals)
         if self._takes("BETWEEN"):
             low = self._literal()
             self._expect("AND")
             high = self._literal()
-            return lambda batch: pc.and_kleene(
+            return lambda batch, _: pc.and_kleene(
                 compare(column, batch[column], ">=", low),
                 compare(column, batch[column], "<=", high),
             )
         if is_negated:
             self._fail("IN or BETWEEN")
-        return lambda batch: compare(column, batch[column], "=", True)
+        return lambda batch, _: compare(column, batch[column], "=", True)
 
     def _literals(self) -> list[Literal]:
         self._expect("(")
         found = [self._literal()]
         while self._takes(","):
+            self._count_comparison()
             found.append(self._literal())
         self._expect(")")
         return found
+
+    def _count_comparison(self) -> None:
+        self._num_comparisons += 1
+        if self._most is not None and self._num_comparisons > self._most:
+            raise InvalidRequestError(
+                f"the filter has more than {self._most} comparisons, which is the limit; every"
+                " value of an IN list is one"
+            )
 
     def _literal(self) -> Literal:
         is_negative = self._takes("-")
@@ -255,13 +325,10 @@ class _Parser:
             self._fail(word)
 
     def _next(self) -> None:
-        if not self._text[self._at :].strip():
-            self._kind, self._token, self._start = "end", "", len(self._text)
-            return
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             self._start, self._kind = self._at, "unknown"
-            self._token = self._text[self._at :].strip()[:20]
+            self._token = self._text[self._at :].lstrip()
             self._fail(
                 "a column, a literal or an operator; names with other characters stand"
                 " between backticks, texts between single quotes"
@@ -269,11 +336,15 @@ class _Parser:
         self._kind = str(match.lastgroup)
         self._token = match[self._kind]
         self._start, self._at = match.start(self._kind), match.end()
+        if self._kind == "end":
+            return
         is_keyword = self._kind == "word" and self._token.upper() in _RESERVED
         self.words.append(self._token.upper() if is_keyword else self._token)
+        if len(self.words) % _TOKENS_BETWEEN_CHECKS == 0:
+            self._check()
 
     def _fail(self, expected: str) -> NoReturn:
-        found = "the end" if self._kind == "end" else repr(self._token)
+        found = "the end" if self._kind == "end" else shown(self._token)
         raise InvalidRequestError(
             f"predicate at character {self._start + 1}: {found} comes where {expected} could"
         )
@@ -282,9 +353,9 @@ class _Parser:
 def _placed(place: int, condition: Condition) -> Condition:
     """Let errors of a condition tell the character at which it begins."""
 
-    def judged(batch: pa.RecordBatch) -> pa.Array:
+    def judged(batch: pa.RecordBatch, check: Check) -> pa.Array:
         try:
-            return condition(batch)
+            return condition(batch, check)
         except TypeMismatchError as error:
             raise TypeMismatchError(f"predicate at character {place}: {error}") from error
 

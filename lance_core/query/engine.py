@@ -20,6 +20,7 @@ from lance_core.query.measure import Measures
 from lance_core.query.plan import Plan, ScanPlan, VectorPlan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
 from lance_core.query.postfilter import Postfilter
+from lance_core.query.prepared import PreparedQueries, is_long
 from lance_core.query.prewarm import IndexWarmer, require_index
 from lance_core.query.query_result import (
     AnswerRows,
@@ -42,7 +43,7 @@ from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 Request = VectorQuery | ScanQuery
-
-_MAX_PREPARED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +87,7 @@ class QueryEngine:
         self._snapshot = snapshot
         self._columns: dict[FieldId, ColumnSearch] = {}
         self._asked: dict[tuple[str | None, int | None], ColumnSearch] = {}
-        self._prepared: dict[Hashable, _PreparedQuery] = {}
+        self._prepared: PreparedQueries[_PreparedQuery] = PreparedQueries()
         self._num_rows: int | None = None
         self._is_mapped = _is_local(snapshot)
         self._lock = Lock()
@@ -135,14 +134,14 @@ class QueryEngine:
                     request, deadline, meter, started, resident_only=resident_only
                 )
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request, deadline: Deadline) -> Plan:
         """Return what `run` would do; reads segment headers that are not in memory.
 
         A prefilter is evaluated: what is done depends on the number of rows that pass.
         """
         if isinstance(request, ScanQuery):
             return self._plan_scan(request)
-        return self._prepared_query(request, NO_DEADLINE, resident_only=False).plan
+        return self._prepared_query(request, deadline, resident_only=False).plan
 
     def why_not(self, request: VectorQuery, row_id: int, deadline: Deadline) -> WhyNot:
         """Tell what keeps a row out of an answer; see `DatasetReads.why_not`."""
@@ -254,7 +253,7 @@ class QueryEngine:
             resident_only=resident_only,
         )
         found = search.run(vectors, request.row_ids)
-        found = self._without_skipped(found, prepared, measures)
+        found = self._without_skipped(found, prepared, measures, deadline)
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
             rows = _take(found, prepared, batched=_is_batched(request, prepared.column))
@@ -297,14 +296,18 @@ class QueryEngine:
         )
 
     def _without_skipped(
-        self, found: list[Candidates], prepared: _PreparedQuery, measures: Measures
+        self,
+        found: list[Candidates],
+        prepared: _PreparedQuery,
+        measures: Measures,
+        deadline: Deadline,
     ) -> list[Candidates]:
         """Leave out rows that do not pass the postfilter, then those before the offset."""
         plan = prepared.plan
         if prepared.postfilter is not None:
             with measures.measure(POSTFILTER) as facts:
                 addresses = [prepared.column.addresses(each.row_ids) for each in found]
-                found = prepared.postfilter.keep(found, addresses)
+                found = prepared.postfilter.keep(found, addresses, deadline)
                 facts.rows = sum(len(each) for each in found)
         if plan.offset == 0:
             return found
@@ -318,9 +321,7 @@ class QueryEngine:
         found = self._prepared.get(key)
         if found is None:
             found = self._prepare(request, deadline, resident_only=resident_only)
-            if len(self._prepared) >= _MAX_PREPARED:
-                self._prepared.clear()  # callers choose the parameters, so their number is open
-            self._prepared[key] = found
+            self._prepared.keep(key, found, request.filter)
         if found.plan.metric == "cosine" and request.vectors is not None:
             require_nonzero(request.vectors)
         return found
@@ -328,6 +329,8 @@ class QueryEngine:
     def _prepare(
         self, request: VectorQuery, deadline: Deadline, *, resident_only: bool
     ) -> _PreparedQuery:
+        if resident_only and is_long(request.filter):
+            raise NotResidentError("a long filter takes long to read")
         session, snapshot = self._session, self._snapshot
         column = self._column_search(request, resident_only=resident_only)
         shape = answer_shape(
@@ -338,10 +341,10 @@ class QueryEngine:
         )
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
-            prefilter = RowFilter(session, snapshot, request.filter)
+            prefilter = RowFilter(session, snapshot, request.filter, deadline)
             passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
         elif request.filter is not None:
-            postfilter = Postfilter(session, snapshot, request.filter)
+            postfilter = Postfilter(session, snapshot, request.filter, deadline)
         return _PreparedQuery(
             column,
             shape,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.expr.predicate import parse_predicate
 from lance_core.index.candidates import Candidates
 from lance_core.query.query_result import DISTANCE_FIELD
-from lance_core.query.row_filter import filter_columns
+from lance_core.query.row_filter import checking, filter_columns, parse_filter
 from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.query.deadline import Deadline
     from lance_core.query.session import Session
     from lance_core.table.snapshot import Snapshot
 
@@ -28,22 +28,25 @@ class Postfilter:
     Raises errors like `lance_core.query.row_filter.RowFilter`.
     """
 
-    def __init__(self, session: Session, snapshot: Snapshot, text: str) -> None:
-        self._predicate = parse_predicate(text)
+    def __init__(self, session: Session, snapshot: Snapshot, text: str, deadline: Deadline) -> None:
+        self._predicate = parse_filter(text, deadline)
         # A column of the table of this name cannot be in an answer.
-        columns = filter_columns(snapshot.schema, self._predicate, (DISTANCE_FIELD,))
+        columns = filter_columns(snapshot.schema, self._predicate, deadline, (DISTANCE_FIELD,))
         self._names = [*columns.schema.names, DISTANCE_FIELD.name]
         self._taker = RowTaker(session.files, snapshot, columns)
 
     def keep(
-        self, found: Sequence[Candidates], addresses: Sequence[NDArray[np.uint64]]
+        self,
+        found: Sequence[Candidates],
+        addresses: Sequence[NDArray[np.uint64]],
+        deadline: Deadline,
     ) -> list[Candidates]:
         """Return of each ranking the rows that pass; ``addresses`` tells where they lie."""
         distances = np.concatenate([each.distances for each in found])
         stored = self._taker.take(np.concatenate(addresses))
         columns = [*(_joined(column) for column in stored), pa.array(distances)]
         batch = pa.RecordBatch.from_arrays(columns, self._names)
-        passes = self._predicate.holds(batch).to_numpy(zero_copy_only=False)
+        passes = self._predicate.holds(batch, checking(deadline)).to_numpy(zero_copy_only=False)
         ends = np.cumsum([len(each) for each in found])
         return [
             Candidates(each.distances[kept], each.row_ids[kept])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnknownColumnError
-from lance_core.expr.predicate import parse_predicate
+from lance_core.expr.predicate import PredicateLimits, parse_predicate
 from lance_core.ids import FragmentId
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import RowMask, mask_passing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lance_core.expr.predicate import Predicate
+    from lance_core.expr.predicate import Check, Predicate
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_masks import AddressRuns
     from lance_core.query.session import Session
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from lance_core.schema.tree import LanceSchema
     from lance_core.table.snapshot import Snapshot
 
+_LIMITS = PredicateLimits(characters=1 << 20, comparisons=20_000)
+"""So large that nobody who writes a filter finds them, so small that none takes whole seconds."""
+_DIGEST_BYTES = 16
 _BATCH_ROWS = 1 << 16
 _ROWS_AT_ONCE = 1 << 22
 """Rows that are judged together, unless a fragment alone has more; each takes a byte so long."""
@@ -48,19 +52,23 @@ class RowFilter:
         The version.
     text
         The predicate.
+    deadline
+        Looked at while it is read.
 
     Raises
     ------
     InvalidRequestError
         It is no predicate, names a column that the table lacks, or a literal does not fit its
-        column; tells at which character.
+        column; tells at which character. Or it is too large.
     """
 
-    def __init__(self, session: Session, snapshot: Snapshot, text: str) -> None:
+    def __init__(self, session: Session, snapshot: Snapshot, text: str, deadline: Deadline) -> None:
         self._session = session
         self._snapshot = snapshot
-        self._predicate = parse_predicate(text)
-        self._projection = with_address(filter_columns(snapshot.schema, self._predicate))
+        self._predicate = parse_filter(text, deadline)
+        self._projection = with_address(filter_columns(snapshot.schema, self._predicate, deadline))
+        # Texts may be long, and the cache does not count what its keys take.
+        self._digest = hashlib.blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest()
 
     @property
     def text(self) -> str:
@@ -70,7 +78,7 @@ class RowFilter:
     def key(self, *parts: Hashable) -> CacheKey:
         """Return a key for what the cache keeps of this filter."""
         snapshot = self._snapshot
-        name = (snapshot.incarnation, self.text, *parts)
+        name = (snapshot.incarnation, self._digest, *parts)
         return CacheKey("filter", snapshot.scheduler.store.key, name)
 
     def require_resident(self, fragment_ids: Collection[FragmentId]) -> None:
@@ -159,13 +167,26 @@ class RowFilter:
             of_fragment = passes[
                 FragmentId(int(fragment_of(addresses[:1])[0]))
             ]  # a batch lies in one
-            holds = self._predicate.holds(batch)
+            holds = self._predicate.holds(batch, checking(deadline))
             of_fragment[offset_of(addresses)] = holds.to_numpy(zero_copy_only=False)
         return [_packed(passes[each]) for each in fragment_ids]
 
 
+def parse_filter(text: str, deadline: Deadline) -> Predicate:
+    """Parse the filter of a query, which strangers may have written."""
+    return parse_predicate(text, _LIMITS, partial(deadline.check, "reading the filter"))
+
+
+def checking(deadline: Deadline) -> Check:
+    """Return what is called while rows are judged."""
+    return partial(deadline.check, "filtering rows")
+
+
 def filter_columns(
-    schema: LanceSchema, predicate: Predicate, others: Sequence[pa.Field] = ()
+    schema: LanceSchema,
+    predicate: Predicate,
+    deadline: Deadline,
+    others: Sequence[pa.Field] = (),
 ) -> Projection:
     """Resolve the columns of a predicate, and check that its literals fit them.
 
@@ -175,6 +196,8 @@ def filter_columns(
         Schema of the table.
     predicate
         The predicate.
+    deadline
+        Looked at between comparisons.
     others
         Columns beside those of the table that it may name; they are not among the result.
 
@@ -190,7 +213,7 @@ def filter_columns(
     projection = resolve_projection(schema, wanted)
     fields = [*projection.schema, *(each for each in others if each.name in predicate.columns)]
     empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
-    predicate.holds(empty)
+    predicate.holds(empty, checking(deadline))
     return projection
 
 

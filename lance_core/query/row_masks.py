@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lance_core.table.row_id_index import RowIdIndex
 
 _WORD_BITS = 64
+_KEPT_BYTES = 512
+"""What keeping a bitset in the cache takes beside its words: objects, its key, its places."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +34,8 @@ class RowMask:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the bitset."""
-        return int(self.words.nbytes)
+        """Memory of the bitset; even thousands of empty ones take some."""
+        return int(self.words.nbytes) + _KEPT_BYTES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -304,7 +304,8 @@ class WhyNotFinder:
     def _postfiltered(self, ranked: Candidates) -> Candidates:
         if self._postfilter is None:
             return ranked
-        (kept,) = self._postfilter.keep([ranked], [self._column.addresses(ranked.row_ids)])
+        addresses = self._column.addresses(ranked.row_ids)
+        (kept,) = self._postfilter.keep([ranked], [addresses], self._deadline)
         return kept
 
     def _passes(self, row: RowPlace) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.expr.predicate import parse_predicate
+from lance_core.expr.predicate import PredicateLimits, parse_predicate
 
 UTC = dt.UTC
 BATCH = pa.record_batch(
@@ -199,3 +200,80 @@ def test_a_predicate_tells_where_it_names_its_columns():
 def test_a_literal_that_does_not_fit_is_told_with_its_place():
     with pytest.raises(TypeMismatchError, match="at character 12: column i is int8"):
         rows("s = 'a' OR i = 'b'")
+
+
+@pytest.mark.parametrize("many", [" OR ".join(["i = 3"] * 11), "i IN (1,2,3,4,5,6,7,8,9,10,11)"])
+def test_a_predicate_with_too_many_comparisons_is_refused(many: str) -> None:
+    limits = PredicateLimits(characters=1000, comparisons=10)
+    with pytest.raises(InvalidRequestError, match="more than 10 comparisons, which is the limit"):
+        parse_predicate(many, limits)
+    assert parse_predicate(many, PredicateLimits(characters=1000, comparisons=11)).holds(BATCH)
+
+
+def test_a_predicate_that_is_too_long_is_refused() -> None:
+    limits = PredicateLimits(characters=10, comparisons=10)
+    with pytest.raises(InvalidRequestError, match="has 11 characters, the limit is 10"):
+        parse_predicate("s = 'texts'", limits)
+
+
+def test_reading_and_judging_a_large_predicate_can_be_stopped() -> None:
+    class StoppedError(Exception):
+        pass
+
+    def stop() -> None:
+        raise StoppedError
+
+    for large in (" OR ".join(["i = 1"] * 1000), f"i IN ({', '.join(['1'] * 1000)})"):
+        with pytest.raises(StoppedError):
+            parse_predicate(large, check=stop)
+    parsed = parse_predicate("i = 1 OR NOT (i = 2 AND i = 3)")
+    with pytest.raises(StoppedError):
+        parsed.holds(BATCH, stop)
+
+
+def test_time_to_read_a_predicate_grows_with_its_length() -> None:
+    def seconds(number: int) -> float:
+        text = f"i IN ({', '.join(map(str, range(number)))})"
+        started = time.process_time()
+        assert rows(text) == [0, 1, 2]
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(200_000) < 100 * seconds(10_000) + 0.5
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        ("i IN (1, 1000, -1000, 3)", [0, 2]),
+        ("i IN (2.0, 1e0, 7)", [0, 1]),
+        ("u IN (-1, 18446744073709551615, 18446744073709551616)", [2]),
+        ("f IN (0.1, -1.5, 1e400)", [0, 1, 2]),
+        ("h IN (0.5, 2.5)", [0, 2]),
+        ("b IN (TRUE)", [0, 2]),
+        ("day IN (DATE '2024-01-01', '2024-01-03')", [0, 2]),
+        ("time IN ('2024-01-02T12:00:00', '2024-01-03 12:00:00')", [1, 2]),
+        ("time NOT IN ('2024-01-02T12:00:00')", [0, 2]),
+        ("u IN (-1)", []),
+        ("u NOT IN (-1)", [0, 1, 2]),
+    ],
+)
+def test_lists_of_literals_are_looked_in(predicate: str, expected: list[int]) -> None:
+    assert rows(predicate) == expected
+
+
+@pytest.mark.parametrize("list_of_values", ["'2024-01-01', 'today'", "'2024-01-01', 3"])
+def test_the_literal_of_a_list_that_does_not_fit_is_told(list_of_values: str) -> None:
+    culprit = list_of_values.partition(", ")[2]
+    with pytest.raises(TypeMismatchError, match=f"cannot be compared with {culprit}; write a date"):
+        rows(f"day IN ({list_of_values})")
+
+
+def test_long_literals_are_told_shortened() -> None:
+    with pytest.raises(TypeMismatchError) as told:
+        rows(f"i = '{'x' * 100_000}'")
+    assert "xxx..." in str(told.value)
+    assert len(str(told.value)) < 300
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_predicate(f"i '{'x' * 100_000}'")
+    assert len(str(refused.value)) < 300

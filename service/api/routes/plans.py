@@ -104,7 +104,7 @@ def _explain(call: Call, watch: ClientWatch) -> Response:
     return run_task(
         call,
         task,
-        lambda dataset: _answer(dataset.explain_plan(task.request), task),
+        lambda dataset: _answer(dataset.explain_plan(task.request, task.deadline), task),
     )
 
 
