@@ -9,6 +9,7 @@ import numpy as np
 
 from lance_core.encodings.choose_levels import LEVEL_BITS, choose_levels
 from lance_core.encodings.values import FixedWidth
+from lance_core.kernels.shred import bound_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,9 +65,9 @@ def level_bounds(leaf: Leaf, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros_like(bounds)
     if leaf.num_levels == leaf.values.num_values or leaf.definition is None:
         return bounds
-    visible = np.flatnonzero(leaf.definition <= leaf.layers.max_visible)
-    inner = visible[bounds[1:-1] - 1] + 1
-    return np.concatenate(([0], inner, [leaf.num_levels]))
+    of_levels = np.empty_like(bounds)
+    bound_levels(leaf.definition, leaf.layers.max_visible, bounds, of_levels)
+    return of_levels
 
 
 def repetition_index(

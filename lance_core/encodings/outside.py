@@ -183,14 +183,15 @@ class Outside:
     def _has_slot(self) -> NDArray[np.bool_]:
         """Say by code which entries have a slot in the arrays inside.
 
-        Those that a null struct cuts off have one, unless a list is in between.
+        Those that a null struct cuts off have one, unless a list is in between or no struct is
+        null there.
         """
         slots = np.zeros(self._null_code, np.bool_)
         slots[0] = True
         for index in range(len(self.layers) - 1, -1, -1):
             if self.layers[index].is_list:
                 break
-            slots[2 * index + 1] = True
+            slots[2 * index + 1] = self.layers[index].null_level is not None
         return slots
 
     def _in_nullable_struct(self) -> bool:

@@ -16,7 +16,7 @@ from lance_core.encodings.values import AllNull
 from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from lance_core.encodings.levels import Levels
     from lance_core.encodings.values import Values
@@ -57,8 +57,8 @@ class Leaf:
         return len(streams[0]) if len(streams) > 0 else self.values.num_values
 
 
-def shred(field: LanceField, array: pa.Array) -> Mapping[FieldId, Leaf]:
-    """Take an array apart into the leaves below its field.
+def shred(field: LanceField, array: pa.Array) -> Iterator[tuple[FieldId, Leaf]]:
+    """Take an array apart into the leaves below its field, one at a time: each is large.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ def shred(field: LanceField, array: pa.Array) -> Mapping[FieldId, Leaf]:
     array
         Rows of the field; may be a slice. Values under null structs and lists are left out.
 
-    Returns
-    -------
-    Mapping[FieldId, Leaf]
-        By the id of the field that owns the column, in the order of the schema.
+    Yields
+    ------
+    tuple[FieldId, Leaf]
+        With the id of the field that owns the column, in the order of the schema.
 
     Raises
     ------
@@ -79,34 +79,33 @@ def shred(field: LanceField, array: pa.Array) -> Mapping[FieldId, Leaf]:
     InvalidRequestError
         Nulls where the field allows none.
     """
-    walker = _Walker(field.name)
-    walker.walk(field, array, Outside.of_rows(len(array)))
-    return walker.leaves
+    return _Walker(field.name).walk(field, array, Outside.of_rows(len(array)))
 
 
 class _Walker:
     """Goes down from a field to its leaves, with the levels of all that is around."""
 
     def __init__(self, column: str) -> None:
-        self.leaves: dict[FieldId, Leaf] = {}
         self._column = column
 
-    def walk(self, field: LanceField, array: pa.Array, outside: Outside) -> None:
-        """Collect the leaves of a field."""
+    def walk(
+        self, field: LanceField, array: pa.Array, outside: Outside
+    ) -> Iterator[tuple[FieldId, Leaf]]:
+        """Yield the leaves of a field."""
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         kind = array.type
         if field.owns_column:
-            self.leaves[field.id] = self._leaf(field, array, outside)
+            yield field.id, self._leaf(field, array, outside)
         elif pa.types.is_struct(kind):
             inside, _ = outside.with_items(validity_of(array), nullable=field.nullable)
             self._check_nullable(field, inside)
             for index, child in enumerate(field.children):
-                self.walk(child, array.field(index), inside)
+                yield from self.walk(child, array.field(index), inside)
         elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
             inside, elements = outside.with_lists(array)
             self._check_nullable(field, inside)
-            self.walk(field.children[0], elements, inside)
+            yield from self.walk(field.children[0], elements, inside)
         else:
             raise UnsupportedFeatureError(
                 f"column {self._column!r}: {kind} cannot be written; store it as lists, or as one "

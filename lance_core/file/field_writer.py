@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Protocol
 
 from lance_core.encodings.encode_levels import layer_numbers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lance_core.encodings.encode_page import EncodedPage
+    from lance_core.encodings.shred import Leaf
     from lance_core.file.blob_writer import BlobWriter
     from lance_core.ids import ColumnIndex, FieldId
     from lance_core.schema.field import LanceField
@@ -74,11 +76,12 @@ class LeafPages:
 
     def encoded(self, array: pa.Array) -> list[tuple[ColumnIndex, EncodedPage]]:
         """Return the pages of each column."""
-        return [
-            (self._columns[field_id], page)
-            for field_id, leaf in shred(self.stored, array).items()
-            for page in encode_pages(leaf, self._owners[field_id], self._version)
-        ]
+        # no name holds a leaf while the next one is made
+        return list(chain.from_iterable(starmap(self._pages_of, shred(self.stored, array))))
+
+    def _pages_of(self, field_id: FieldId, leaf: Leaf) -> list[tuple[ColumnIndex, EncodedPage]]:
+        pages = encode_pages(leaf, self._owners[field_id], self._version)
+        return [(self._columns[field_id], page) for page in pages]
 
     def last_pages(self) -> list[FilePage]:
         """There are none."""

@@ -34,23 +34,24 @@ class PendingRows:
         self._parts.append(array)
         self._num_bytes += num_bytes
         if self._num_bytes >= self._page_bytes or len(self._parts) > _MAX_PARTS:
-            *complete, last = self._joined()
-            for part in complete:
-                yield from _cut(part, self._page_bytes)
+            *complete, last = self._all_joined()
             full = _full_rows(last, self._page_bytes)
-            yield from _cut(last.slice(0, full), self._page_bytes)
+            complete.append(last.slice(0, full))
             self._keep(last.slice(full))
+            del last, array  # a piece is all that is left while its taker waits for other work
+            while len(complete) > 0:
+                yield from _cut(complete.pop(0), self._page_bytes)
         elif array.get_total_buffer_size() > _RETAINS_TOO_MUCH * max(num_bytes, 1):
-            self._parts[-1] = pa.concat_arrays([array])
+            self._parts[-1] = _joined([array])
 
     def rest(self) -> Iterator[pa.Array]:
         """Yield the rows that are left."""
         if len(self._parts) > 0:
-            for part in self._joined():
+            for part in self._all_joined():
                 yield from _cut(part, self._page_bytes)
             self._parts, self._num_bytes = [], 0
 
-    def _joined(self) -> list[pa.Array]:
+    def _all_joined(self) -> list[pa.Array]:
         """Return one array of all parts, or the parts themselves where there can be none.
 
         The indices of dictionaries may be too narrow for all items together, 32-bit offsets for
@@ -59,14 +60,23 @@ class PendingRows:
         if len(self._parts) == 1:
             return self._parts
         try:
-            return [pa.concat_arrays(self._parts)]
+            return [_joined(self._parts)]
         except pa.ArrowInvalid:
             return self._parts
 
     def _keep(self, rest: pa.Array) -> None:
         """Start anew with a copy of ``rest``, so that the memory it is cut from can go."""
-        self._parts = [pa.concat_arrays([rest])] if len(rest) > 0 else []
+        self._parts = [_joined([rest])] if len(rest) > 0 else []
         self._num_bytes = row_bytes(rest)
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    """Copy parts into one array.
+
+    Other threads drop it than the one that makes it, and Arrow's own pool would keep what they
+    dropped: half as much memory again.
+    """
+    return pa.concat_arrays(parts, memory_pool=pa.system_memory_pool())
 
 
 def _full_rows(array: pa.Array, page_bytes: int) -> int:

@@ -171,7 +171,7 @@ class LanceFileWriter:
                 if field.is_blob:
                     self._container.set_column_encoding(self._columns[field.id], _BLOB_COLUMN)
         self._jobs = OrderedJobs(
-            self._add_pages, num_threads=_NUM_THREADS, max_waiting=_NUM_THREADS + 1
+            self._add_pages, num_threads=_NUM_THREADS, max_waiting=_NUM_THREADS
         )
         self._num_rows = 0
         self._is_open = True

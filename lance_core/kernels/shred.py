@@ -164,6 +164,36 @@ def visible_elements(
         slot += 1
 
 
+@kernel
+def bound_levels(
+    definition: NDArray[np.uint16],
+    max_visible: int,
+    bounds: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Find where the levels of chunks of values begin: behind the last value of the one before.
+
+    Parameters
+    ----------
+    definition
+        Shape ``(levels,)``; as files have them, not codes.
+    max_visible
+        Entries of a higher level have no value.
+    bounds
+        Shape ``(chunks + 1,)``; ascending from 0 to the number of values.
+    out
+        As ``bounds``; receives 0, the bounds between chunks, and the number of levels.
+    """
+    position = 0
+    num_values = 0
+    for chunk in range(bounds.shape[0] - 1):
+        while num_values < bounds[chunk]:
+            num_values += definition[position] <= max_visible
+            position += 1
+        out[chunk] = position
+    out[bounds.shape[0] - 1] = definition.shape[0]
+
+
 @warmup
 def _warm() -> None:
     levels = np.zeros(1, np.uint16)
@@ -173,3 +203,4 @@ def _warm() -> None:
     measure_lists(levels, slots, offsets, slots, np.zeros(5, np.int64))
     expand_lists(levels, levels, slots, offsets, slots, 1, levels.copy(), levels.copy())
     visible_elements(levels, slots, offsets, slots, np.empty(0, np.int64))
+    bound_levels(levels, 0, offsets, offsets.copy())

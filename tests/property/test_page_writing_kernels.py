@@ -148,7 +148,7 @@ inner_lists = st.none() | st.lists(numbers, max_size=4)
 def test_levels_of_nested_lists_are_those_of_a_plain_walk(rows: list[list[Numbers] | None]) -> None:
     array = pa.array(rows, pa.list_(pa.list_(pa.int8())))
     (field,) = schema_from_arrow(pa.schema([("c", array.type)])).fields
-    ((_, leaf),) = shred(field, array).items()
+    ((_, leaf),) = shred(field, array)
     repetition, meanings = plain_levels(rows)
     assert leaf.repetition is not None
     assert leaf.repetition.tolist() == repetition

@@ -31,7 +31,7 @@ def pages_of(
     """Encode the only leaf of an array."""
     schema = pa.schema([pa.field("c", array.type, metadata=metadata)])
     (field,) = schema_from_arrow(schema).fields
-    ((field_id, leaf),) = shred(field, array).items()
+    ((field_id, leaf),) = shred(field, array)
     owner = next(node for node in field.walk() if node.id == field_id)
     return encode_pages(leaf, owner, version)
 
