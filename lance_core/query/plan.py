@@ -138,7 +138,11 @@ class VectorPlan:
     ``num_ranked`` are kept, those that do not pass ``postfilter`` left out, ``offset`` rows skipped
     and ``k`` returned with ``columns``. ``few_rows`` bounds the rows that may be scored one by one
     because the index does not hold them. ``has_itself`` tells that one more row is looked for, the
-    one that is asked about and is not among the answer.
+    one that is asked about and is not among the answer. ``fragments_left_out`` are those without
+    index that a fast search does not look at.
+
+    The bounds cut the distances of the answer: exact ones where ``rescore`` is set, which index
+    searches then know nothing of, else what the index estimates.
     """
 
     column: str
@@ -154,6 +158,7 @@ class VectorPlan:
     columns: tuple[str, ...]
     few_rows: int = 0
     has_itself: bool = False
+    fragments_left_out: int = 0
     prefilter: Prefilter | None = None
     listed: ListedSearch | None = None
     rank_by_hits: RankByHits | None = None
@@ -165,6 +170,11 @@ class VectorPlan:
     def num_ranked(self) -> int:
         """Rows to rank before some of them are left out or skipped."""
         return self.offset + self.k + int(self.has_itself)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether distances are bounded on a side."""
+        return self.lower_bound is not None or self.upper_bound is not None
 
     @property
     def is_exact(self) -> bool:

@@ -80,6 +80,10 @@ def _vector_node(plan: VectorPlan) -> PlanNode:
         settings["lower_bound"] = plan.lower_bound
     if plan.upper_bound is not None:
         settings["upper_bound"] = plan.upper_bound
+    if plan.has_bounds:
+        settings["bounded"] = "exact distances" if plan.is_exact else "estimates of the index"
+    if plan.fragments_left_out > 0:
+        settings["fragments_left_out"] = plan.fragments_left_out
     found = PlanNode("MergeByDistance", MERGE, settings, sources)
     if plan.postfilter is not None:
         found = PlanNode("Postfilter", POSTFILTER, {"filter": plan.postfilter}, (found,))
@@ -155,6 +159,6 @@ def _search_node(search: IndexSearch, plan: VectorPlan, masks: tuple[PlanNode, .
 def _probe_setting(search: IndexSearch) -> ProbeSetting:
     """Return the numbers of probes, of which there are no more than partitions."""
     probes, most = search.probes, search.segment.num_partitions
-    low = 1 if probes.minimum is None else probes.minimum
-    high = most if probes.maximum is None else probes.maximum
-    return ProbeSetting(low, high) if probes.is_fixed else ProbeSetting(low, max(low, high))
+    low = min(1 if probes.minimum is None else probes.minimum, most)
+    high = most if probes.maximum is None else min(probes.maximum, most)
+    return ProbeSetting(low, high)

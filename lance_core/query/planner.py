@@ -240,13 +240,14 @@ def plan_vector(
         columns=columns,
         few_rows=few_rows,
         has_itself=request.row_ids is not None,
+        fragments_left_out=len(choice.uncovered) if request.fast_search else 0,
         prefilter=prefilter,
         rank_by_hits=rank_by_hits,
         postfilter=None if request.prefilter else request.filter,
         ef=request.ef,
         approx_mode=request.approx_mode,
     )
-    if prefilter is not None:
+    if prefilter is not None and searched:
         reason = _why_listed(prefilter, plan, probes, num_live)
         if reason is not None:
             listed = ListedSearch(searched, num_rows, ranked, reason)

@@ -49,6 +49,8 @@ class SegmentSearch:
         self._lengths = segment.lengths
         self.num_partitions = segment.num_partitions
         self.num_probed = 0
+        self._chosen = self._order[:0]
+        self._is_late = False
         self._ahead: HeldPartitions | None = None
         self._num_ahead = 1
         self._ahead_until = 0
@@ -85,17 +87,29 @@ class SegmentSearch:
     def probe(self, num_partitions: int) -> Candidates:
         """Search the next partitions in order of their distance."""
         start = self.num_probed
-        chosen = self._order[start : start + num_partitions]
+        self._chosen = chosen = self._order[start : start + num_partitions]
         if len(chosen) == 0:
             return NO_CANDIDATES
         self.num_probed += len(chosen)
-        is_late = start > 0
-        if is_late and not self._resident_only:
+        self._is_late = start > 0
+        if self._is_late and not self._resident_only:
             self._read_ahead(start, self.num_probed)
-        held = self.bound.hold(chosen, resident_only=self._resident_only)
+        return self._search_chosen(self._search.k)
+
+    @property
+    def num_chosen(self) -> int:
+        """Rows, or vectors of rows, of the partitions that were probed last."""
+        return int(self._lengths[self._chosen].sum())
+
+    def probe_again(self, k: int) -> Candidates:
+        """Search the partitions that were probed last once more, for ``k`` rows."""
+        return NO_CANDIDATES if len(self._chosen) == 0 else self._search_chosen(k)
+
+    def _search_chosen(self, k: int) -> Candidates:
+        held = self.bound.hold(self._chosen, resident_only=self._resident_only)
         plan = self._plan
         options = SearchOptions(
-            self._search.k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, is_late
+            k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, self._is_late
         )
         if plan.rank_by_hits is not None and self.bound.partitions.segment.graph is not None:
             return self._walk(held, options)

@@ -73,6 +73,13 @@ def test_a_plain_query_shows_its_limit():
     ]
 
 
+def test_a_run_that_is_not_measured_keeps_no_facts():
+    measures = Measures(None)
+    with measures.measure("take") as facts:
+        facts.rows += 1
+    assert measures.of("take") is None
+
+
 def test_measured_facts_stand_beside_their_step_and_at_the_end():
     stats = QueryStats(7, "ann", True, 8, 64, 0, 50, 1234, 2, 3, 4, "complete", 1.5)
     meter = QueryMeter()
@@ -138,6 +145,18 @@ def test_a_prefilter_stands_under_every_search_that_it_limits():
     assert flat["inputs"] == rescore["inputs"][0]["inputs"] == expected
 
 
+def test_no_more_probes_are_shown_than_there_are_partitions():
+    assert "probes=64, partitions=64" in explain(vector_plan(ProbeBounds(100, 100)))
+    assert "probes=automatic, 3 to 64" in explain(vector_plan(ProbeBounds(3, 100)))
+
+
+def test_it_is_told_what_the_bounds_cut():
+    plan = vector_plan(ProbeBounds(8, 8))
+    assert "bounded=exact distances" in explain(plan)
+    assert "bounded=estimates of the index" in explain(replace(plan, rescore=None, flat=None))
+    assert "bounded" not in explain(replace(plan, lower_bound=None))
+
+
 def test_breadth_and_mode_are_shown_where_they_were_asked_for():
     plan = replace(vector_plan(ProbeBounds(8, 8)), ef=200, approx_mode="fast")
     assert "ef=200, approx_mode=fast" in explain(plan)
@@ -154,6 +173,7 @@ def test_every_setting_of_every_step_is_documented():
     whole = replace(
         vector_plan(ProbeBounds(1, 8)),
         upper_bound=3.0,
+        fragments_left_out=2,
         ef=200,
         approx_mode="fast",
         prefilter=Prefilter("price < 3", 12),

@@ -175,10 +175,12 @@ class PlanStep(Answer):
     settings: dict[str, object] = Field(
         description=(
             "What the step goes by. Take: `columns`. Postfilter: `filter`. MergeByDistance:"
-            " `metric`, `offset`, `k`, `lower_bound`?, `upper_bound`?. Rescore: `candidates`, `k`,"
-            " `reason` (`refine` or `mixed`). RankByHits: `hits`, `k`. IndexSearch: `index`,"
-            " `segment`, `type`, `metric`, `probes` (`minimum`, `maximum`), `partitions`,"
-            " `fragments`, `k`, `ef`?, `approx_mode`?. FlatSearch: `fragments`, `k`, `reason`."
+            " `metric`, `offset`, `k`, `lower_bound`?, `upper_bound`?, `bounded`? (what the bounds"
+            " cut), `fragments_left_out`? (without index, by a fast search). Rescore:"
+            " `candidates`, `k`, `reason` (`refine` or `mixed`). RankByHits: `hits`, `k`."
+            " IndexSearch: `index`, `segment`, `type`, `metric`, `probes` (`minimum`, `maximum`),"
+            " `partitions`, `fragments`, `k`, `ef`?, `approx_mode`?. FlatSearch: `fragments`, `k`,"
+            " `reason`."
             " ListedSearch: `fragments`, `rows`, `k`, `reason`. Prefilter: `filter`, `rows`."
             " Limit: `offset`, `limit`. Scan: `fragments`, `columns`."
         )
