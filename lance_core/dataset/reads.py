@@ -308,7 +308,7 @@ class DatasetReads:
 
     def analyze_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
         """Run a request and return what was done, as a tree for programs."""
-        return PlanReport.of_run(self.run(request, deadline))
+        return PlanReport.of_run(self._engine.run(request, deadline, measured=True))
 
     def _at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version."""

@@ -104,6 +104,7 @@ class QueryEngine:
         deadline: Deadline = NO_DEADLINE,
         *,
         resident_only: bool = False,
+        measured: bool = False,
     ) -> QueryResult:
         """Answer a request.
 
@@ -117,6 +118,8 @@ class QueryEngine:
             Raise ``NotResidentError`` when something has to be read that a later query would find
             in memory, before much work is done. Rows to return are read from local files all the
             same.
+        measured
+            Note what each step does, which costs a warm query a part of its time.
 
         Raises
         ------
@@ -131,7 +134,12 @@ class QueryEngine:
                 return self._run_scan(request, meter, started, resident_only=resident_only)
             with checked_once():  # a run takes milliseconds, and each look lets go of the GIL
                 return self._run_vector(
-                    request, deadline, meter, started, resident_only=resident_only
+                    request,
+                    deadline,
+                    meter,
+                    started,
+                    Measures(meter if measured else None),
+                    resident_only=resident_only,
                 )
 
     def plan(self, request: Request, deadline: Deadline) -> Plan:
@@ -234,6 +242,7 @@ class QueryEngine:
         deadline: Deadline,
         meter: QueryMeter,
         started: float,
+        measures: Measures,
         *,
         resident_only: bool,
     ) -> QueryResult:
@@ -242,7 +251,6 @@ class QueryEngine:
         prepared = self._prepared_query(request, deadline, resident_only=resident_only)
         plan = prepared.plan
         vectors = _query_vectors(request, prepared)
-        measures = Measures(meter)
         search = VectorSearch(
             prepared.column,
             plan,

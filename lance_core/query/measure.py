@@ -62,16 +62,34 @@ class _Step:
         facts.cache_misses += meter.cache_misses - before[3]
 
 
+class _Unwatched:
+    """Stands for every step of a run whose facts nobody asks for."""
+
+    __slots__ = ("_facts",)
+
+    def __init__(self) -> None:
+        self._facts = StepFacts()
+
+    def __enter__(self) -> StepFacts:
+        return self._facts
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+_UNWATCHED = _Unwatched()
+
+
 class Measures:
     """Facts of the steps of one run; belongs to one thread.
 
     Parameters
     ----------
     meter
-        Counts the reads of the run.
+        Counts the reads of the run; None = nobody asks for facts, so none are kept.
     """
 
-    def __init__(self, meter: QueryMeter) -> None:
+    def __init__(self, meter: QueryMeter | None) -> None:
         self._meter = meter
         self._steps: dict[str, StepFacts] = {}
 
@@ -79,8 +97,10 @@ class Measures:
         """Return what a step did, None if it did not run."""
         return self._steps.get(step)
 
-    def measure(self, step: str) -> _Step:
+    def measure(self, step: str) -> _Step | _Unwatched:
         """Return a context that adds its reads and its time to a step; the block adds its rows."""
+        if self._meter is None:
+            return _UNWATCHED
         facts = self._steps.get(step)
         if facts is None:
             facts = self._steps[step] = StepFacts()

@@ -56,7 +56,10 @@ class AnswerRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryResult:
-    """Rows of one query with what was done for them."""
+    """Rows of one query with what was done for them.
+
+    ``measures`` are empty unless the run was to be measured.
+    """
 
     rows: pa.Table | AnswerRows
     stats: QueryStats
