@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,8 @@ class VectorQuery:
     columns
         Columns of the answer in order; None = all columns of the table.
     metric
-        ``l2``, ``cosine`` or ``dot``, for columns of uint8 ``hamming``; None = the metric of the
-        index that is used, else ``l2`` or ``hamming``.
+        ``l2``, ``cosine`` or ``dot``, for columns of uint8 ``hamming``, in any case; None = the
+        metric of the index that is used, else ``l2`` or ``hamming``.
     min_probes, max_probes
         Bounds of the number of partitions probed per segment. Both equal: exactly that many. None:
         no bound on that side, and the number is found by automatic probing.
@@ -98,11 +99,12 @@ class VectorQuery:
             _check_vectors(self.vectors)
         _check_row_ids(self.row_ids)
         self._check_metric()
+        self._check_flags()
         self._check_probes()
         _check_minimum("ef", self.ef, 1)
         _check_minimum("k", self.k, 1)
         _check_minimum("refine_factor", self.refine_factor, 1)
-        _check_minimum("offset", self.offset, 0)
+        _check_whole("offset", self.offset, 0)
         _check_bound("lower_bound", self.lower_bound)
         _check_bound("upper_bound", self.upper_bound)
         _check_columns(self.columns)
@@ -153,10 +155,20 @@ class VectorQuery:
 
     def _check_metric(self) -> None:
         if self.metric is not None and self.metric not in METRIC_NAMES:
-            known = ", ".join(METRIC_NAMES)
-            raise InvalidRequestError(f'unknown metric "{self.metric}"; use one of: {known}')
+            plain = str(self.metric).lower()
+            if plain not in METRIC_NAMES:
+                known = ", ".join(METRIC_NAMES)
+                raise InvalidRequestError(f'unknown metric "{self.metric}"; use one of: {known}')
+            object.__setattr__(self, "metric", plain)  # how a frozen value is finished
         if self.metric == "cosine" and self.vectors is not None:
             require_nonzero(self.vectors)
+
+    def _check_flags(self) -> None:
+        _check_flag("use_index", self.use_index)
+        _check_flag("fast_search", self.fast_search)
+        _check_flag("with_row_id", self.with_row_id)
+        _check_flag("batched", self.batched)
+        _check_flag("prefilter", self.prefilter)
 
     def _check_probes(self) -> None:
         _check_minimum("minimum_nprobes", self.min_probes, 1)
@@ -186,7 +198,8 @@ class ScanQuery:
     def __post_init__(self) -> None:
         _check_columns(self.columns)
         _check_minimum("limit", self.limit, 0)
-        _check_minimum("offset", self.offset, 0)
+        _check_whole("offset", self.offset, 0)
+        _check_flag("with_row_id", self.with_row_id)
 
 
 def require_nonzero(vectors: NDArray[np.float32]) -> None:
@@ -198,7 +211,11 @@ def require_nonzero(vectors: NDArray[np.float32]) -> None:
         )
 
 
-def _check_vectors(vectors: NDArray[np.float32]) -> None:
+def _check_vectors(vectors: object) -> None:
+    if not isinstance(vectors, np.ndarray) or vectors.dtype != np.float32:
+        raise InvalidRequestError(
+            f"query vectors are given as {_kind(vectors)}; give an array of float32"
+        )
     if vectors.ndim != 2 or vectors.size == 0:  # noqa: PLR2004
         raise InvalidRequestError(
             f"query vectors have shape {vectors.shape}; give one or more vectors of equal"
@@ -214,7 +231,7 @@ def _check_row_ids(row_ids: object) -> None:
     if not isinstance(row_ids, tuple) or len(row_ids) == 0:
         raise InvalidRequestError(f"row_ids is {row_ids!r}; give one or more ids of rows")
     for each in row_ids:
-        _check_minimum("row_id", each, 0)
+        _check_whole("row_id", each, 0)
         if each > _MAX_ROW_ID:
             raise InvalidRequestError(f"row_id is {each}; ids of rows have at most 64 bits")
 
@@ -226,16 +243,38 @@ def _check_columns(columns: object) -> None:
         raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
 
 
+def _kind(value: object) -> str:
+    return str(value.dtype) if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidRequestError(f"{name} is {value!r}; it must be True or False")
+
+
 def _check_bound(name: str, bound: object) -> None:
     if bound is None:
         return
-    if not isinstance(bound, (int, float, np.number)) or np.isnan(bound):
+    if not _is_ordered(bound):
         raise InvalidRequestError(f"{name} is {bound!r}; give a number or leave it out")
 
 
+def _is_ordered(bound: object) -> bool:
+    """Tell whether something is a number that floats can be compared with; infinities are."""
+    if not isinstance(bound, (int, float, np.integer, np.floating)) or isinstance(bound, bool):
+        return False
+    try:
+        return not math.isnan(bound)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 def _check_minimum(name: str, value: object, minimum: int) -> None:
-    if value is None:
-        return
+    if value is not None:
+        _check_whole(name, value, minimum)
+
+
+def _check_whole(name: str, value: object, minimum: int) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise InvalidRequestError(f"{name} is {value!r}; it must be a whole number")
     if value < minimum:

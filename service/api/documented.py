@@ -39,6 +39,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.VersionedBody,
     requests.DescribeBody,
     requests.QueryBody,
+    requests.AnalyzeBody,
     requests.ExplainBody,
     requests.PrewarmBody,
     requests.WhyNotBody,

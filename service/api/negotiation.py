@@ -28,6 +28,7 @@ _BY_PARAMETER = {
     "arrow_stream": Format.ARROW_STREAM,
     "json": Format.JSON,
 }
+_PLAN_FORMATS = ("text", "json")
 _ARROW_FORMATS = (Format.ARROW_FILE, Format.ARROW_STREAM)
 # Sends "Accept: application/json" for queries and yet expects Arrow bytes.
 _GENERATED_CLIENT = "OpenAPI-Generator/"
@@ -55,6 +56,19 @@ def choose_encoding(
     return Encoding(
         chosen, _compression(parameters.get("compression")), gzip is not None and "gzip" in gzip
     )
+
+
+def wants_json_plan(
+    parameters: Mapping[str, str], *, accept: str | None, user_agent: str | None
+) -> bool:
+    """Tell whether a plan is to be answered as an object, not as text; headers as above."""
+    wish = parameters.get("format")
+    if wish is None:
+        return _by_accept(accept, user_agent) is Format.JSON
+    if wish not in _PLAN_FORMATS:
+        known = ", ".join(_PLAN_FORMATS)
+        raise InvalidRequestError(f'unknown format "{wish}" of a plan; use one of: {known}')
+    return wish == "json"
 
 
 def _by_parameter(wish: str) -> Format:

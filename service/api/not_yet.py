@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MAIN_BRANCH = ("", "main")
 _NO_VECTOR: tuple[object, ...] = (None, [])
+_ROWS = ("row_id", "row_ids")
 
 LATER_MEMBERS: Mapping[str, str] = {
     "filter": "filters of plain queries",
@@ -110,10 +111,16 @@ LATER_PATHS: tuple[tuple[str, str], ...] = (
 """Method and path of everything that later releases serve."""
 
 
+def _is_vector_query(members: Mapping[str, object]) -> bool:
+    return members.get("vector") not in _NO_VECTOR or any(
+        members.get(name) is not None for name in _ROWS
+    )
+
+
 def require_no_later_feature(members: Mapping[str, object]) -> None:
     """Raise ``UnsupportedFeatureError`` for a member of a later release; null means absent."""
     later = LATER_MEMBERS.keys() & members.keys()
-    if members.get("vector") not in _NO_VECTOR or members.get("row_id") is not None:
+    if later and _is_vector_query(members):
         later -= _OF_VECTOR_QUERIES
     for name in later:
         if members[name] is not None:

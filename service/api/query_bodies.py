@@ -44,10 +44,19 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     """
     options = check(QueryOptions, {**members, "columns": _columns(members.get("columns"))})
     found = parse_vectors(members.get("vector"))
-    if found is None and options.row_id is None:
+    row_ids = _row_ids(options)
+    if found is None and row_ids is None:
         return WireQuery(_scan_query(options), options)
-    vectors, batched = (None, False) if found is None else found
+    vectors, batched = (None, options.row_ids is not None) if found is None else found
     return WireQuery(_vector_query(options, vectors, max_k=max_k, batched=batched), options)
+
+
+def _row_ids(options: QueryOptions) -> tuple[int, ...] | None:
+    if options.row_ids is None:
+        return None if options.row_id is None else (options.row_id,)
+    if options.row_id is not None:
+        raise InvalidRequestError("row_id: give either this or row_ids")
+    return tuple(options.row_ids)
 
 
 def _columns(given: object) -> object:
@@ -80,13 +89,12 @@ def _vector_query(
     options: QueryOptions, vectors: NDArray[np.float32] | None, *, max_k: int, batched: bool
 ) -> VectorQuery:
     min_probes, max_probes = _probes(options)
-    metric = options.distance_type
     return VectorQuery(
         vectors=vectors,
         k=_vector_k(options.k, max_k),
         column=options.vector_column,
         columns=_names(options),
-        metric=None if metric is None else metric.lower(),
+        metric=options.distance_type,
         min_probes=min_probes,
         max_probes=max_probes,
         refine_factor=options.refine_factor,
@@ -99,8 +107,9 @@ def _vector_query(
         batched=batched,
         filter=options.filter,
         prefilter=_or(options.prefilter, True),
-        row_ids=None if options.row_id is None else (options.row_id,),
+        row_ids=_row_ids(options),
         ef=options.ef,
+        approx_mode="normal" if options.approx_mode is None else options.approx_mode,
     )
 
 

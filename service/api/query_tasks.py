@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import ScanQuery
 from service.api.batch_limit import may_be_too_large, require_small_batch
 from service.api.demands import freshness_of, timeout_s
 from service.api.identifiers import require_same
-from service.api.negotiation import choose_encoding
+from service.api.negotiation import Encoding, choose_encoding
 from service.api.query_answers import answer_result, answer_scan
 from service.api.query_bodies import parse_query
 from service.api.residency import run_if_resident
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from lance_core.query.query_result import QueryResult
     from lance_core.query.request import VectorQuery
     from service.api.client_watch import ClientWatch
-    from service.api.negotiation import Encoding
     from service.api.query_answers import Answer
     from service.api.table_calls import Call
     from service.catalog.freshness import Freshness
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_PLAIN = Encoding()
+
 
 @dataclass(frozen=True, slots=True)
 class QueryTask:
     """A query, decoded: what to run on which version, how new, how long, in which format.
 
     ``deadline`` is for the answer to begin; ``stream_deadline``, for what is read while it is sent,
-    knows only the caller's own timeout: a long table takes as long as its reader.
+    knows only the caller's own timeout: a long table takes as long as its reader. ``encoding`` is
+    that of rows, if any are asked for.
     """
 
     request: VectorQuery | ScanQuery
@@ -51,7 +54,12 @@ class QueryTask:
     encoding: Encoding
 
 
-def decode_task(call: Call, members: Mapping[str, object], watch: ClientWatch) -> QueryTask:
+def decode_task(
+    call: Call,
+    members: Mapping[str, object],
+    watch: ClientWatch,
+    encoding: Encoding = _PLAIN,
+) -> QueryTask:
     """Return the query that a body describes."""
     exchange, settings = call.exchange, call.services.settings
     query = parse_query(members, max_k=settings.max_k)
@@ -65,12 +73,17 @@ def decode_task(call: Call, members: Mapping[str, object], watch: ClientWatch) -
         freshness_of(exchange, options.max_staleness_ms),
         Deadline(now_s + min(wait_s, settings.query_timeout_s), watch.has_left),
         Deadline(now_s + wait_s, watch.has_left),
-        choose_encoding(
-            call.parameters,
-            accept=exchange.header(b"accept"),
-            user_agent=exchange.header(b"user-agent"),
-            gzip=exchange.header(b"accept-encoding"),
-        ),
+        encoding,
+    )
+
+
+def _encoding(call: Call) -> Encoding:
+    header = call.exchange.header
+    return choose_encoding(
+        call.parameters,
+        accept=header(b"accept"),
+        user_agent=header(b"user-agent"),
+        gzip=header(b"accept-encoding"),
     )
 
 
@@ -80,7 +93,10 @@ def begin_query(call: Call, watch: ClientWatch) -> Answer | QueryTask:
     Returns the task, for ``finish_query``, when the answer needs reading. Plain queries always do:
     they may be long.
     """
-    task = decode_task(call, call.members(), watch)
+    members = call.members()
+    if members.get("query") is not None:
+        raise InvalidRequestError("query: a query's members stand in the body itself")
+    task = decode_task(call, members, watch, _encoding(call))
     max_k = call.services.settings.max_k
     if isinstance(task.request, ScanQuery) or may_be_too_large(task.request, max_k):
         return task

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pylance_dataset import LIVE, VECTORS, nearest, write_dataset
-from tests.service_client import Contract, ServiceClient, serving
+from tests.pylance_dataset import LIVE, VECTORS, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from tests.service_client import ServiceClient
 
 pytestmark = pytest.mark.interop
 
@@ -21,20 +19,6 @@ VECTOR = VECTORS[123].tolist()
 BODY = {"vector": VECTOR, "k": 5, "columns": ["id"], "refine_factor": 2, "filter": "price < 100"}
 JSON = {"accept": "application/json"}
 DELETED = 49
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("served")
-    write_dataset(folder / "t1.lance")
-    return folder
-
-
-@pytest.fixture
-async def client(root: Path, contract: Contract) -> AsyncIterator[Any]:
-    async with serving(root, contract=contract) as client:
-        await client.wait_until_ready()
-        yield client
 
 
 def nodes(step: Any) -> list[Any]:
@@ -47,10 +31,10 @@ def nodes(step: Any) -> list[Any]:
     ids=["by parameter", "by header"],
 )
 async def test_a_plan_can_be_had_as_json(
-    client: ServiceClient, query: str, headers: dict[str, str]
+    served: ServiceClient, query: str, headers: dict[str, str]
 ) -> None:
-    plan = (await client.post(EXPLAIN + query, {"query": BODY}, headers=headers)).json()
-    run = (await client.post(ANALYZE + query, BODY, headers=headers)).json()
+    plan = (await served.post(EXPLAIN + query, {"query": BODY}, headers=headers)).json()
+    run = (await served.post(ANALYZE + query, BODY, headers=headers)).json()
     names = [each["node"] for each in nodes(plan["plan"])]
     assert names[:2] == ["Take", "MergeByDistance"]
     assert names == [each["node"] for each in nodes(run["plan"])]
@@ -66,43 +50,90 @@ async def test_a_plan_can_be_had_as_json(
     ids=repr,
 )
 async def test_a_plan_is_text_unless_json_is_asked_for(
-    client: ServiceClient, headers: dict[str, str]
+    served: ServiceClient, headers: dict[str, str]
 ) -> None:
-    plan = (await client.post(EXPLAIN, {"query": BODY}, headers=headers)).json()
+    plan = (await served.post(EXPLAIN, {"query": BODY}, headers=headers)).json()
     assert plan.startswith("Take: ")
-    assert "total: " in (await client.post(ANALYZE, BODY, headers=headers)).json()
+    assert "total: " in (await served.post(ANALYZE, BODY, headers=headers)).json()
 
 
-async def test_an_unknown_format_is_refused(client: ServiceClient) -> None:
-    answer = await client.post(f"{EXPLAIN}?format=xml", {"query": BODY})
+@pytest.mark.parametrize("given", ["xml", "arrow"])
+async def test_an_unknown_format_is_refused(served: ServiceClient, given: str) -> None:
+    for path in (EXPLAIN, ANALYZE):
+        answer = await served.post(f"{path}?format={given}", BODY)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13)
+        assert answer.json()["error"].endswith("of a plan; use one of: text, json")
+    as_text = await served.post(f"{EXPLAIN}?format=text", BODY, headers=JSON)
+    assert as_text.json().startswith("Take: ")
+
+
+async def test_a_query_is_understood_wrapped_and_as_the_body_itself(served: ServiceClient) -> None:
+    plans = [(await served.post(EXPLAIN, each)).json() for each in (BODY, {"query": BODY})]
+    assert plans[0] == plans[1]
+    assert "Prefilter: " in plans[0]
+    for body in (BODY, {"query": BODY}):
+        assert "Prefilter: " in (await served.post(ANALYZE, body)).json()
+    row = {"row": {"row_id": 3}}
+    reasons = [await served.post(WHY_NOT, {**row, **each}) for each in (BODY, {"query": BODY})]
+    assert reasons[0].status_code == 200
+    assert reasons[0].json() == reasons[1].json()
+
+
+@pytest.mark.parametrize("path", [EXPLAIN, ANALYZE, WHY_NOT])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"query": BODY, "k": 3}, "k: stands beside query; move it inside"),
+        ({"query": 3}, "query: must be an object"),
+        ({"query": [BODY]}, "query: must be an object"),
+    ],
+    ids=["beside", "number", "list"],
+)
+async def test_a_query_in_two_places_or_none_is_refused(
+    served: ServiceClient, path: str, body: Any, said: str
+) -> None:
+    answer = await served.post(path, {**body, "row": {"row_id": 3}}, bad=True)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert said in answer.json()["error"]
 
 
-async def row_ids(client: ServiceClient) -> dict[int, int]:
+async def test_later_features_are_refused_inside_of_a_query_too(served: ServiceClient) -> None:
+    for path in (EXPLAIN, ANALYZE, WHY_NOT):
+        body = {"query": {**BODY, "order_by": [{"column_name": "id"}]}, "row": {"row_id": 3}}
+        assert (await served.post(path, body)).status_code == 406
+
+
+async def test_what_is_only_for_plans_is_no_query(served: ServiceClient) -> None:
+    answer = await served.post("/v1/table/t1/query", {"query": BODY})
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert "in the body itself" in answer.json()["error"]
+
+
+async def row_ids(served: ServiceClient) -> dict[int, int]:
     body = {"k": 1_000, "columns": ["id"], "with_row_id": True}
-    rows = (await client.post("/v1/table/t1/query", body, headers=JSON)).json()["rows"]
+    rows = (await served.post("/v1/table/t1/query", body, headers=JSON)).json()["rows"]
     return {row["id"]: row["_rowid"] for row in rows}
 
 
-async def test_a_row_is_told_why_it_is_not_there(client: ServiceClient) -> None:
-    known = await row_ids(client)
+async def test_a_row_is_told_why_it_is_not_there(served: ServiceClient) -> None:
+    known = await row_ids(served)
     order, _ = nearest(VECTOR, None)
     body = {"vector": VECTOR, "k": 5, "nprobes": 50, "refine_factor": 100}
     reasons = {}
     for which in (order[0], order[400]):
-        answer = (await client.post(WHY_NOT, {**body, "row": {"row_id": known[which]}})).json()
+        answer = (await served.post(WHY_NOT, {**body, "row": {"row_id": known[which]}})).json()
         reasons[which] = answer["reason"]
         assert answer["row_id"] == known[which]
         assert str(known[which]) in answer["text"]
         assert answer["detail"]["rank"] == order.index(which) + 1
     assert list(reasons.values()) == ["present", "beaten"]
     filtered = {**body, "filter": f"id != {order[0]}", "row": {"row_id": known[order[0]]}}
-    assert (await client.post(WHY_NOT, filtered)).json()["reason"] == "filtered"
+    assert (await served.post(WHY_NOT, filtered)).json()["reason"] == "filtered"
     assert DELETED not in LIVE
     deleted = {**body, "row": {"row_id": DELETED}}
-    assert (await client.post(WHY_NOT, deleted)).json()["reason"] == "deleted"
+    assert (await served.post(WHY_NOT, deleted)).json()["reason"] == "deleted"
     itself = {"row_id": known[3], "k": 5, "row": {"row_id": known[3]}}
-    assert (await client.post(WHY_NOT, itself)).json()["reason"] == "itself"
+    assert (await served.post(WHY_NOT, itself)).json()["reason"] == "itself"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +147,6 @@ async def test_a_row_is_told_why_it_is_not_there(client: ServiceClient) -> None:
     ],
     ids=["no row", "row is a number", "negative", "no vector", "two vectors"],
 )
-async def test_a_question_that_makes_no_sense_is_refused(client: ServiceClient, body: Any) -> None:
-    answer = await client.post(WHY_NOT, body, bad=True)
+async def test_a_question_that_makes_no_sense_is_refused(served: ServiceClient, body: Any) -> None:
+    answer = await served.post(WHY_NOT, body, bad=True)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)

@@ -206,7 +206,7 @@ async def test_all_options_reach_the_library(client: ServiceClient, dataset: Fak
         "fast_search": True,
         "ef": 50,
         "prefilter": True,
-        "approx_mode": "x",
+        "approx_mode": "fast",
         "use_lsm": True,
     }
     await client.post(QUERY, body)
@@ -218,6 +218,7 @@ async def test_all_options_reach_the_library(client: ServiceClient, dataset: Fak
     assert (request.min_probes, request.max_probes, request.refine_factor) == (5, 9, 3)
     assert (request.lower_bound, request.upper_bound) == (0.0, 1e9)
     assert (request.use_index, request.fast_search, request.with_row_id) == (False, True, True)
+    assert request.approx_mode == "fast"
 
 
 @pytest.mark.parametrize(

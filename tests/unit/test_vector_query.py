@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,11 +24,59 @@ def vectors(*values: float):
         ({"min_probes": 5, "max_probes": 3}, "above maximum_nprobes 3"),
         ({"metric": "euclid"}, "l2, cosine, dot"),
         ({"lower_bound": float("nan")}, "lower_bound is nan; give a number"),
+        ({"upper_bound": True}, "upper_bound is True; give a number"),
+        ({"upper_bound": np.True_}, "upper_bound is np.True_; give a number"),
+        ({"upper_bound": "1"}, "upper_bound is '1'; give a number"),
+        ({"lower_bound": 10**400}, "lower_bound is 1000+; give a number"),
+        ({"use_index": "no"}, "use_index is 'no'; it must be True or False"),
+        ({"use_index": 0}, "use_index is 0; it must be True or False"),
+        ({"prefilter": None}, "prefilter is None; it must be True or False"),
+        ({"fast_search": 1}, "fast_search is 1"),
+        ({"with_row_id": "yes"}, "with_row_id is 'yes'"),
+        ({"batched": None}, "batched is None"),
+        ({"offset": None}, "offset is None; it must be a whole number"),
+        ({"offset": True}, "offset is True; it must be a whole number"),
+        ({"k": 1.0}, "k is 1.0; it must be a whole number"),
+        ({"ef": "9"}, "ef is '9'; it must be a whole number"),
+        ({"max_probes": False}, "maximum_nprobes is False"),
+        ({"refine_factor": 2.5}, "refine_factor is 2.5"),
+        ({"metric": 2}, 'unknown metric "2"'),
+        ({"approx_mode": "FASTEST"}, "use one of: normal, fast, accurate"),
     ],
 )
 def test_a_parameter_that_cannot_work_is_refused_with_what_is_allowed(given, said):
     with pytest.raises(InvalidRequestError, match=said):
         VectorQuery(vectors=vectors(1, 2), **given)
+
+
+@pytest.mark.parametrize("row_ids", [(), (None,), (True,), (-1,), (2**64,), [1], 3])
+def test_row_ids_are_whole_numbers_of_64_bits(row_ids):
+    with pytest.raises(InvalidRequestError, match="row_id"):
+        VectorQuery(vectors=None, row_ids=row_ids)
+
+
+@pytest.mark.parametrize("given", [[[1.0, 2.0]], np.ones((1, 2)), np.ones((1, 2), np.int32), 3])
+def test_query_vectors_are_an_array_of_float32(given):
+    with pytest.raises(InvalidRequestError, match="give an array of float32"):
+        VectorQuery(vectors=given)
+
+
+@pytest.mark.parametrize("metric", ["L2", "l2", "Cosine", "DOT", "hamming"])
+def test_metrics_are_named_in_any_case(metric):
+    assert VectorQuery(vectors=vectors(1), metric=metric).metric == metric.lower()
+    with pytest.raises(InvalidRequestError, match="no direction"):
+        VectorQuery(vectors=vectors(0, 0), metric="COSINE")
+
+
+def test_numbers_and_flags_of_numpy_are_as_good():
+    given: dict[str, Any] = {
+        "k": np.int64(3),
+        "upper_bound": np.float32(2),
+        "lower_bound": np.int8(1),
+        "prefilter": np.False_,
+    }
+    query = VectorQuery(vectors=vectors(1), **given)
+    assert (query.k, query.upper_bound, query.lower_bound, query.prefilter) == (3, 2, 1, False)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -58,6 +108,8 @@ def test_a_scan_may_ask_for_no_rows_but_not_for_fewer():
     assert ScanQuery(limit=0).limit == 0
     with pytest.raises(InvalidRequestError, match="limit is -1"):
         ScanQuery(limit=-1)
+    with pytest.raises(InvalidRequestError, match="with_row_id is 1"):
+        ScanQuery(with_row_id=1)  # type: ignore[arg-type]  # that is the point
 
 
 @pytest.mark.parametrize(

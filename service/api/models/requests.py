@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from lance_core.index.vector.quantizer import ApproxMode
+
 NonNegative = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
@@ -110,6 +112,10 @@ class QueryOptions(VersionedBody):
     minimum_nprobes: NonNegative | None = Field(None, description="Wins over `nprobes`.")
     maximum_nprobes: NonNegative | None = Field(None, description="0 = no upper limit.")
     ef: Positive | None = Field(None, description="Breadth of graph searches.")
+    approx_mode: ApproxMode | None = Field(
+        None,
+        description="What counts where an index can be searched in several ways; absent: `normal`.",
+    )
     refine_factor: Positive | None = Field(
         None, description="Rank k times this many candidates by exact distance."
     )
@@ -118,7 +124,8 @@ class QueryOptions(VersionedBody):
     filter: str | None = Field(
         None,
         description="With a vector or a row: only rows for which this is true, such as"
-        " `price < 10 AND kind IN ('a', 'b')`.",
+        " `price < 10 AND kind IN ('a', 'b')`. At most 1 MiB of text and 20000 comparisons, each"
+        " value of an `IN` list being one.",
     )
     prefilter: bool | None = Field(
         None,
@@ -129,6 +136,11 @@ class QueryOptions(VersionedBody):
         None,
         description="Instead of a vector: search by the vector of the row with this `_rowid`, which"
         " is left out of the answer itself.",
+    )
+    row_ids: list[RowId] | None = Field(
+        None,
+        description="Instead of `row_id`: several rows, each a query of a batch, so that the answer"
+        " begins with `query_index`.",
     )
     bypass_vector_index: bool | None = Field(None, description="Search exactly.")
     fast_search: bool | None = Field(None, description="Search indexed rows only.")
@@ -157,7 +169,7 @@ class ColumnNames(BaseModel):
 
 
 class QueryBody(QueryOptions):
-    """Body of ``query`` and ``analyze_plan``."""
+    """Body of ``query``."""
 
     vector: list[float] | list[list[float]] | SingleVector | MultiVector | None = Field(
         None,
@@ -184,13 +196,21 @@ class RowName(Body):
     row_id: RowId
 
 
-class WhyNotOptions(Body):
+class WhyNotOptions(IdBody):
     """Everything in the body of ``why_not`` but the query."""
 
     row: RowName = Field(description="The row that is asked about.")
 
 
-class WhyNotBody(QueryBody):
+class AnalyzeBody(QueryBody):
+    """Body of ``analyze_plan``: a query."""
+
+    query: QueryBody | None = Field(
+        None, description="The query, where it does not stand in the body itself."
+    )
+
+
+class WhyNotBody(AnalyzeBody):
     """Body of ``why_not``: a vector query, and the row that is asked about."""
 
     row: RowName = Field(description="The row that is asked about.")
@@ -199,7 +219,7 @@ class WhyNotBody(QueryBody):
 class PlanParameters(Parameters):
     """Query parameters of ``explain_plan`` and ``analyze_plan``."""
 
-    format: str | None = Field(None, description="`json`: the plan as an object, not as text.")
+    format: str | None = Field(None, description="`text` or `json`: the plan as an object.")
 
 
 class ExplainOptions(IdBody):
@@ -208,7 +228,5 @@ class ExplainOptions(IdBody):
     verbose: bool | None = Field(None, description="Has no effect: plans are always whole.")
 
 
-class ExplainBody(ExplainOptions):
-    """Body of ``explain_plan``."""
-
-    query: QueryBody
+class ExplainBody(AnalyzeBody, ExplainOptions):
+    """Body of ``explain_plan``: a query, in either place."""

@@ -17,25 +17,25 @@ from service.api.identifiers import require_same
 from service.api.json_answers import json_answer
 from service.api.models.answers import PlanAnswer, WhyNotAnswer
 from service.api.models.requests import (
+    AnalyzeBody,
     ExplainBody,
     ExplainOptions,
+    IdBody,
     PlanParameters,
-    QueryBody,
     WhyNotBody,
     WhyNotOptions,
 )
-from service.api.negotiation import Format
-from service.api.not_yet import require_no_later_feature
+from service.api.negotiation import wants_json_plan
+from service.api.plan_bodies import query_of
 from service.api.query_tasks import decode_task, run_task
 from service.api.routes.plan_examples import EXAMPLE_PLAN, EXAMPLE_REASON, EXAMPLE_TEXT
 from service.api.table_calls import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from lance_core.dataset import Dataset
     from lance_core.query.explain import PlanReport
-    from service.api.query_tasks import QueryTask
 
 router = APIRouter(tags=["plans"])
 
@@ -72,7 +72,7 @@ async def explain_plan(request: Request) -> Response:
 
 @router.post(
     "/v1/table/{id}/analyze_plan",
-    openapi_extra=documented(answer=_PLAN, body=QueryBody, parameters=PlanParameters),
+    openapi_extra=documented(answer=_PLAN, body=AnalyzeBody, parameters=PlanParameters),
 )
 async def analyze_plan(request: Request) -> Response:
     """Run a query and return its plan with what was measured, in the forms of `explain_plan`."""
@@ -99,41 +99,49 @@ async def _with_watch(
 
 def _explain(call: Call, watch: ClientWatch) -> Response:
     members = call.members()
-    task = decode_task(call, _wrapped_query(members), watch)
     require_same(call.parts, check(ExplainOptions, members).id)
+    query = query_of(members)
+    if query is None:
+        raise InvalidRequestError("query: the query to explain must stand here, as an object")
+    is_json = _wants_json(call)
+    task = decode_task(call, query, watch)
     return run_task(
         call,
         task,
-        lambda dataset: _answer(dataset.explain_plan(task.request, task.deadline), task),
+        lambda dataset: _answer(dataset.explain_plan(task.request, task.deadline), is_json=is_json),
     )
-
-
-def _wrapped_query(members: Mapping[str, object]) -> Mapping[str, object]:
-    query = members.get("query")
-    if not isinstance(query, dict):
-        raise InvalidRequestError("query: the query to explain must stand here, as an object")
-    require_no_later_feature(query)
-    return query
 
 
 def _analyze(call: Call, watch: ClientWatch) -> Response:
-    task = decode_task(call, call.members(), watch)
+    members = call.members()
+    require_same(call.parts, check(IdBody, members).id)
+    query = query_of(members)
+    is_json = _wants_json(call)
+    task = decode_task(call, members if query is None else query, watch)
     return run_task(
         call,
         task,
-        lambda dataset: _answer(dataset.analyze_plan(task.request, task.deadline), task),
+        lambda dataset: _answer(dataset.analyze_plan(task.request, task.deadline), is_json=is_json),
     )
 
 
-def _answer(report: PlanReport, task: QueryTask) -> Response:
-    is_json = task.encoding.format is Format.JSON
+def _wants_json(call: Call) -> bool:
+    header = call.exchange.header
+    return wants_json_plan(
+        call.parameters, accept=header(b"accept"), user_agent=header(b"user-agent")
+    )
+
+
+def _answer(report: PlanReport, *, is_json: bool) -> Response:
     return json_answer(report.to_dict() if is_json else report.text(), version=report.version)
 
 
 def _why_not(call: Call, watch: ClientWatch) -> Response:
     members = call.members()
-    row_id = check(WhyNotOptions, members).row.row_id
-    task = decode_task(call, members, watch)
+    options = check(WhyNotOptions, members)
+    require_same(call.parts, options.id)
+    row_id, given = options.row.row_id, query_of(members)
+    task = decode_task(call, members if given is None else given, watch)
     query = task.request
     if not isinstance(query, VectorQuery):
         raise InvalidRequestError("vector: a vector query must be given, or row_id")
