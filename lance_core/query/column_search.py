@@ -9,7 +9,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_core.cache.keys import CacheKey
-from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.metric import Metric
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lance_core.index.vector.segment import VectorSegment
     from lance_core.query.deadline import Deadline
     from lance_core.query.plan import (
         FlatSearch,
@@ -59,9 +58,26 @@ class ColumnSearch:
     """The searchable side of one vector column at one version; shared between threads.
 
     Making one opens the header of every index segment on the column.
+
+    Parameters
+    ----------
+    session, snapshot
+        Cache and opened files, and the version.
+    field
+        The column.
+    skips_damage
+        Take segments whose headers are damaged or missing for such that cannot be used, for queries
+        that search no index: their rows are all there.
+
+    Raises
+    ------
+    CorruptFileError
+        A header is damaged or missing.
     """
 
-    def __init__(self, session: Session, snapshot: Snapshot, field: LanceField) -> None:
+    def __init__(
+        self, session: Session, snapshot: Snapshot, field: LanceField, *, skips_damage: bool = False
+    ) -> None:
         self._session = session
         self._snapshot = snapshot
         self._live = BitMap(snapshot.fragments_by_id)
@@ -69,21 +85,19 @@ class ColumnSearch:
         self.stored = StoredVectors(session, snapshot, self.vectors)
         self._coded = CodedVectors(session.cache, self.vectors)
         opened = describe_segments(session, snapshot, field, self._live)
-        self.descriptions: tuple[SegmentDescription, ...] = tuple(d for d, _ in opened)
         # Segments stay in the cache, not here: what is open must not grow beyond the budget.
-        self._check_dimensions(field, [segment for _, segment in opened if segment is not None])
+        self.descriptions: tuple[SegmentDescription, ...] = tuple(o.description for o in opened)
+        self._damage = next((each.damage for each in opened if each.damage is not None), None)
+        if self._damage is not None and not skips_damage:
+            raise self._damage
         self._metadata = {metadata.uuid: metadata for metadata in snapshot.indices}
         self._choices: dict[tuple[str | None, bool], IndexChoice] = {}
         self._bound: dict[str, ref[BoundSearch]] = {}
 
-    def _check_dimensions(self, field: LanceField, segments: Sequence[VectorSegment]) -> None:
-        for segment in segments:
-            if segment.dimension != self.vectors.dimension:
-                raise CorruptFileError(
-                    segment.storage.reader.path,
-                    f'the index has {segment.dimension} dimensions, column "{field.name}" has'
-                    f" {self.vectors.dimension}",
-                )
+    @property
+    def is_damaged(self) -> bool:
+        """Whether segments were left out because of damage."""
+        return self._damage is not None
 
     def addresses(self, row_ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return where live rows lie, shape ``(n,)``."""
@@ -101,9 +115,15 @@ class ColumnSearch:
         key = (metric, use_index)
         chosen = self._choices.get(key)
         if chosen is None:
+            if self._damage is not None and metric is None and not self._is_metric_known:
+                raise self._damage  # by another metric than that of the index would be wrong
             chosen = choose_index(self.descriptions, self._live, metric=metric, use_index=use_index)
             self._choices[key] = chosen
         return chosen
+
+    @property
+    def _is_metric_known(self) -> bool:
+        return any(each.metric != "" for each in self.descriptions)
 
     def bound(self, description: SegmentDescription) -> BoundSearch:
         """Return a segment with the mask of its live rows, reading deletion files on first use."""

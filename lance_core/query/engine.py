@@ -397,13 +397,18 @@ class QueryEngine:
             if resident_only:
                 raise NotResidentError("index headers have to be read")
             field = find_vector_field(self._snapshot.schema, request.column, request.dimension)
-            found = self._asked[key] = self._open_column(field)
+            found = self._open_column(field, skips_damage=not request.use_index)
+            if not found.is_damaged:
+                self._asked[key] = found
         return found
 
-    def _open_column(self, field: LanceField) -> ColumnSearch:
+    def _open_column(self, field: LanceField, *, skips_damage: bool = False) -> ColumnSearch:
+        """Return what searches a column; what was damaged is looked at anew each time."""
         found = self._columns.get(field.id)
         if found is None:
-            fresh = ColumnSearch(self._session, self._snapshot, field)
+            fresh = ColumnSearch(self._session, self._snapshot, field, skips_damage=skips_damage)
+            if fresh.is_damaged:
+                return fresh
             with self._lock:
                 found = self._columns.setdefault(field.id, fresh)
         return found

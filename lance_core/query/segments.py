@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from pyroaring import BitMap
 
 from lance_core.cache.keys import CacheKey
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.ids import FragmentId
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.ordinals import RowIdSpace, live_id_words
@@ -43,13 +44,26 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 
+_DAMAGED = "a file of it is damaged or missing"
 _ROWS_LOOKED_THROUGH = 1 << 20
 """Rows of partitions held at a time while rows are looked for that none of them holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedSegment:
+    """A segment as the planner sees it; not open if it cannot be used.
+
+    ``damage`` is why it cannot, where its files contradict the format or are missing.
+    """
+
+    description: SegmentDescription
+    segment: VectorSegment | None = None
+    damage: CorruptFileError | None = None
+
+
 def describe_segments(
     session: Session, snapshot: Snapshot, field: LanceField, live: BitMap
-) -> list[tuple[SegmentDescription, VectorSegment | None]]:
+) -> list[OpenedSegment]:
     """Open the segments on a field, and describe those too that cannot be used."""
     segments = [
         metadata
@@ -60,12 +74,14 @@ def describe_segments(
         reuse = load_frag_reuse(session.cache, snapshot) if segments else None
     except UnsupportedFeatureError as error:
         # Nobody can tell where the rows are that their files name.
-        return [(_unusable(metadata, str(error)), None) for metadata in segments]
+        return [_unusable(metadata, str(error)) for metadata in segments]
+    except CorruptFileError as error:
+        return [_unusable(metadata, _DAMAGED, damage=error) for metadata in segments]
     history = None if reuse is None else reuse.history
     found = vector_type(field)
     is_multi = found is not None and found.is_multi
     return [
-        _describe(session, snapshot, metadata, live, history, is_multi=is_multi)
+        _describe(session, snapshot, metadata, field, live, history, is_multi=is_multi)
         for metadata in segments
     ]
 
@@ -74,27 +90,31 @@ def _describe(
     session: Session,
     snapshot: Snapshot,
     metadata: IndexMetadata,
+    field: LanceField,
     live: BitMap,
     history: ReuseHistory | None,
     *,
     is_multi: bool,
-) -> tuple[SegmentDescription, VectorSegment | None]:
+) -> OpenedSegment:
     usable = classify(metadata)
     coverage = effective_coverage(metadata, live, history)
     if isinstance(usable, Unusable):
-        return _unusable(metadata, usable.reason), None
+        return _unusable(metadata, usable.reason)
     if not coverage:
-        return _unusable(metadata, "it covers no fragment of this version"), None
+        return _unusable(metadata, "it covers no fragment of this version")
     try:
         if snapshot.has_stable_row_ids:
             _row_id_space(snapshot, coverage)
         segment = open_segment(session, snapshot, metadata)
         if is_multi:
             _require_similarities(segment)
+        _check_dimension(segment, field)
     except UnusableSegmentError as error:
-        return _unusable(metadata, error.reason, error.metric), None
+        return _unusable(metadata, error.reason, error.metric)
     except UnsupportedFeatureError as error:
-        return _unusable(metadata, str(error)), None
+        return _unusable(metadata, str(error))
+    except CorruptFileError as error:
+        return _unusable(metadata, _DAMAGED, damage=error)
     description = SegmentDescription(
         index_name=metadata.name,
         uuid=metadata.uuid,
@@ -104,7 +124,17 @@ def _describe(
         num_partitions=segment.num_partitions,
         created_at_ms=metadata.created_at_ms,
     )
-    return description, segment
+    return OpenedSegment(description, segment)
+
+
+def _check_dimension(segment: VectorSegment, field: LanceField) -> None:
+    found = vector_type(field)
+    if found is not None and segment.dimension != found.dimension:
+        raise CorruptFileError(
+            segment.storage.reader.path,
+            f'the index has {segment.dimension} dimensions, column "{field.name}" has'
+            f" {found.dimension}",
+        )
 
 
 def _require_similarities(segment: VectorSegment) -> None:
@@ -115,11 +145,14 @@ def _require_similarities(segment: VectorSegment) -> None:
 
 
 def _unusable(
-    metadata: IndexMetadata, reason: str, metric: str | None = None
-) -> SegmentDescription:
+    metadata: IndexMetadata,
+    reason: str,
+    metric: str | None = None,
+    damage: CorruptFileError | None = None,
+) -> OpenedSegment:
     if metric is None:
         metric = metric_in_details(metadata.details)
-    return SegmentDescription(
+    description = SegmentDescription(
         index_name=metadata.name,
         uuid=metadata.uuid,
         kind="",
@@ -129,6 +162,7 @@ def _unusable(
         created_at_ms=metadata.created_at_ms,
         reason=reason,
     )
+    return OpenedSegment(description, damage=damage)
 
 
 def open_segment(session: Session, snapshot: Snapshot, metadata: IndexMetadata) -> VectorSegment:

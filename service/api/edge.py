@@ -72,7 +72,7 @@ class Edge:
                 # The server closes the connection without an end marker: the answer is visibly
                 # incomplete, which is all that can be told after the first byte.
                 raise
-            await sender.answer(to_problem(error))
+            await sender.answer(to_problem(error, exchange.request_id))
             if isinstance(error, BodyTooLargeError):
                 await discard_body(receive)
             await sender.finish()

@@ -27,10 +27,13 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from service.api.errors import BodyTooLargeError, BusyError, NotReadyError, UnauthenticatedError
+from service.catalog.damaged_files import damaged_part
 from service.catalog.errors import NamespaceNotFoundError, PermissionDeniedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from service.catalog.damaged_files import Part
 
 CLIENT_CLOSED_REQUEST = 499
 """Logged for a request whose caller went away; never sent."""
@@ -66,6 +69,14 @@ _HEADERS: dict[int, tuple[tuple[bytes, bytes], ...]] = {
 
 _NO_CODE = 0
 
+_DAMAGE: Mapping[Part, str] = {
+    "table": "a file of this table is damaged or missing; the server's log names it under request"
+    " id {request_id}",
+    "index": "a file of an index of this table is damaged or missing; the server's log names it"
+    " under request id {request_id}; vector queries with bypass_vector_index are answered without"
+    " the index",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -89,10 +100,18 @@ class Problem:
         return orjson.dumps(members)
 
 
-def to_problem(error: BaseException) -> Problem:
-    """Return the answer for an error; the text of server faults stays inside."""
+def to_problem(error: BaseException, request_id: str) -> Problem:
+    """Return the answer for an error; the text of server faults stays inside.
+
+    It may name places that callers have no business with; they learn what they can do about it.
+    """
     status, code = next(_ANSWER[kind] for kind in type(error).__mro__ if kind in _ANSWER)
-    text = str(error) if _is_for_callers(error, status) else HTTPStatus(status).phrase
+    if _is_for_callers(error, status):
+        text = str(error)
+    elif (damaged := damaged_part(error)) is not None:
+        text = _DAMAGE[damaged].format(request_id=request_id)
+    else:
+        text = HTTPStatus(status).phrase
     return Problem(status, code, text, _HEADERS.get(status, ()))
 
 

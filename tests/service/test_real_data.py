@@ -281,7 +281,8 @@ async def test_a_broken_file_gives_500_and_the_server_lives_on(
         answer = await client.post(QUERY, body, headers={"x-request-id": request_id})
         problem = answer.json()
         assert (answer.status_code, problem["code"]) == (500, 18)
-        assert problem["error"] == "Internal Server Error"
+        assert f"under request id {request_id}" in problem["error"]
+        assert ("bypass_vector_index" in problem["error"]) == ("_indices" in pattern)
         assert str(root) not in answer.text
     formatter = JsonFormatter()
     lines = [json.loads(formatter.format(record)) for record in caplog.records]
@@ -290,6 +291,26 @@ async def test_a_broken_file_gives_500_and_the_server_lives_on(
     assert line["level"] == "ERROR"
     good = await client.post("/v1/table/good/query", body)
     assert read_arrow(good)["id"].to_pylist()[0] == 123
+    exact = await client.post(QUERY, {**body, "bypass_vector_index": True})
+    assert exact.status_code == (200 if "_indices" in pattern else 500)
+    if "_indices" in pattern:
+        assert read_arrow(exact)["id"].to_pylist() == nearest(VECTOR, 5)[0]
+
+
+async def test_a_missing_index_is_told_and_can_be_done_without(
+    client: ServiceClient, root: Path
+) -> None:
+    for file in (root / "t1.lance").glob("_indices/*/*"):
+        file.unlink()
+    body = {"vector": VECTOR, "k": 5}
+    answer = await client.post(QUERY, body, headers={"x-request-id": "mine"})
+    assert (answer.status_code, answer.json()["code"]) == (500, 18)
+    assert answer.json()["error"] == (
+        "a file of an index of this table is damaged or missing; the server's log names it under"
+        " request id mine; vector queries with bypass_vector_index are answered without the index"
+    )
+    exact = await client.post(QUERY, {**body, "bypass_vector_index": True})
+    assert read_arrow(exact)["id"].to_pylist() == nearest(VECTOR, 5)[0]
 
 
 async def test_no_client_goes_back_in_time_while_rows_are_appended(
