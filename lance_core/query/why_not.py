@@ -11,6 +11,7 @@ from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.candidates import Candidates
 from lance_core.query.fitted_vectors import unit_vector
 from lance_core.query.measure import Measures
+from lance_core.query.merge import within
 from lance_core.query.probes import ProbeBounds
 from lance_core.query.row_place import Absent, RowPlace, holding_partition, locate
 from lance_core.query.vector_search import VectorSearch
@@ -42,11 +43,14 @@ WhyNotReason = Literal[
     "partition_not_probed",
     "lost_in_refine",
     "not_reached",
+    "given_up",
     "beaten",
 ]
 
 
 _Reason = tuple[WhyNotReason, dict[str, object]]
+
+_LEFT_OUT = "no segment of the index covers its fragment, and a fast search looks at nothing else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,15 @@ class WhyNot:
     - ``filtered``: the filter does not hold for it;
     - ``not_indexed``: it was not compared with the query at all (``cause``), because the index
       leaves it out and nothing else was searched, or because its vector has no distance;
-    - ``outside_range``: its distance is not inside the bounds;
+    - ``outside_range``: its ``distance``, exact or where the answer has estimates that of its
+      quantised vector, is not inside the bounds;
     - ``partition_not_probed``: it lies in ``partition``, which is the ``partition_rank``-th by the
       distance of its centroid, and ``probed`` were searched;
     - ``lost_in_refine``: by its quantised vector it is only the ``approximate_rank``-th, and
       ``candidates`` were scored exactly;
     - ``not_reached``: the walk through the graph did not come to it; a larger ``ef`` may help;
+    - ``given_up``: the search gave it up early by a bound below its estimate, which holds with high
+      probability only, though that estimate is near enough;
     - ``beaten``: ``rank`` rows are as near, of which ``wanted`` were taken.
 
     ``detail`` holds the facts named above.
@@ -96,6 +103,7 @@ _SENTENCES: Mapping[str, str] = {
     "partition_not_probed": "lies in a partition that was not probed",
     "lost_in_refine": "was not among the candidates that were scored exactly",
     "not_reached": "was not reached by the walk through the graph",
+    "given_up": "was given up early by a bound of its estimate that did not hold",
     "beaten": "is beaten by nearer rows",
 }
 
@@ -170,8 +178,8 @@ class WhyNotFinder:
             return found.reason, {}
         if row_id == self._itself:
             return "itself", {}
-        if self._plan.k == 0:  # the offset is as large as the table
-            return "before_offset", {"offset": self._plan.offset}
+        if self._plan.k == 0:
+            return self._none_wanted(found)
         measures = Measures(self._meter)
         ranked = self._run(self._plan, measures)
         kept = self._postfiltered(ranked)
@@ -184,11 +192,21 @@ class WhyNotFinder:
             return "filtered", {"filter": self._filter_text}
         return self._lost(found, ranked, measures)
 
+    def _none_wanted(self, row: RowPlace) -> _Reason:
+        """Tell why a row is not found by a query whose offset skips all rows that could be."""
+        if not self._passes(row):
+            return "filtered", {"filter": self._filter_text}
+        if self._search_over(row) is None and not self._is_scanned(row):
+            return "not_indexed", {"cause": _LEFT_OUT}
+        if self._exact_distance(row) is None:
+            return "not_indexed", {"cause": row.flaw}
+        return "before_offset", {"offset": self._plan.offset}
+
     def _lost(self, row: RowPlace, ranked: Candidates, measures: Measures) -> _Reason:
         """Tell why a row is not found that might have been."""
         search = self._search_over(row)
         if search is None and not self._is_scanned(row):
-            return "not_indexed", {"cause": "no segment covers its fragment"}
+            return "not_indexed", {"cause": _LEFT_OUT}
         exact = self._exact_distance(row)
         if self._column.vectors.type.is_multi and self._plan.searches:
             raise UnsupportedFeatureError(
@@ -229,41 +247,59 @@ class WhyNotFinder:
         unlimited = self._unlimited(measures)
         everything = self._run(unlimited)
         rank = _rank_of(row.row_id, everything)
-        if rank is not None:
-            return self._beaten(everything, rank, ranked, search)
-        rescore = self._plan.rescore
-        if search is not None and rescore is not None:
-            by_index = replace(
-                unlimited, rescore=None, flat=None, lower_bound=None, upper_bound=None
-            )
-            place = _rank_of(row.row_id, self._run(by_index))
-            if place is not None and place > rescore.candidates:
-                return "lost_in_refine", {
-                    "approximate_rank": place,
-                    "candidates": rescore.candidates,
-                    "distance": exact,
-                }
-        return "outside_range", {
-            "distance": exact,
-            "lower_bound": self._plan.lower_bound,
-            "upper_bound": self._plan.upper_bound,
-        }
-
-    def _beaten(
-        self, everything: Candidates, rank: int, ranked: Candidates, search: IndexSearch | None
-    ) -> _Reason:
-        """Tell how far a row stands behind in a ranking of all rows that were looked at."""
         wanted = self._plan.offset + self._plan.k
-        detail: dict[str, object] = {
-            "distance": _distance_at(everything, rank),
-            "rank": rank,
-            "wanted": wanted,
-            "last_distance": _distance_at(ranked, len(ranked)) if len(ranked) > 0 else None,
-        }
-        is_walked = search is not None and "HNSW" in search.segment.kind
-        if is_walked and rank <= wanted:
-            return "not_reached", {**detail, "ef": self._plan.ef}
-        return "beaten", detail
+        detail: dict[str, object] = {"distance": exact}
+        is_beaten = False
+        if rank is not None:
+            distance = _distance_at(everything, rank)
+            last = _distance_at(ranked, len(ranked)) if len(ranked) > 0 else None
+            detail = {"distance": distance, "rank": rank, "wanted": wanted, "last_distance": last}
+            # Bounds make a search for all rows score more of them than one for a few.
+            is_beaten = rank > wanted and (last is None or distance >= last)
+        if is_beaten or (rank is not None and search is None):
+            return "beaten", detail
+        if search is not None:
+            return self._passed_over(row, unlimited, detail, search)
+        return "outside_range", {**detail, **self._bounds}
+
+    def _passed_over(
+        self,
+        row: RowPlace,
+        unlimited: VectorPlan,
+        detail: dict[str, object],
+        search: IndexSearch,
+    ) -> _Reason:
+        """Tell why the index does not find a row that is near enough, or outside the bounds."""
+        plan, rescore = self._plan, self._plan.rescore
+        by_index = self._run(
+            replace(unlimited, rescore=None, flat=None, lower_bound=None, upper_bound=None)
+        )
+        place = _rank_of(row.row_id, by_index)
+        if rescore is None and place is not None:
+            # What the index reports is what the bounds are held against.
+            detail = {**detail, "distance": _distance_at(by_index, place)}
+        if self._is_outside(detail["distance"]):
+            return "outside_range", {**detail, **self._bounds}
+        if rescore is not None and place is not None and place > rescore.candidates:
+            return "lost_in_refine", {
+                "approximate_rank": place,
+                "candidates": rescore.candidates,
+                "distance": detail["distance"],
+            }
+        if "HNSW" in search.segment.kind:
+            return "not_reached", {**detail, "ef": plan.ef}
+        return "given_up", detail
+
+    @property
+    def _bounds(self) -> dict[str, object]:
+        return {"lower_bound": self._plan.lower_bound, "upper_bound": self._plan.upper_bound}
+
+    def _is_outside(self, distance: object) -> bool:
+        """Tell whether a distance is not inside the bounds."""
+        if not isinstance(distance, float):
+            return False
+        alone = Candidates(np.array([distance], np.float32), np.zeros(1, np.uint64))
+        return len(within(alone, self._plan.lower_bound, self._plan.upper_bound)) == 0
 
     def _unlimited(self, measures: Measures) -> VectorPlan:
         """Return the plan that ranks all rows that the query looked at."""

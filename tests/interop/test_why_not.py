@@ -214,6 +214,62 @@ def test_a_row_outside_the_bounds_is_told_so(tables: Any, kind: str) -> None:
     assert found.detail["distance"] == pytest.approx(DISTANCES[nearest], rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("options", [{}, {"fast_search": True}], ids=["mixed", "unrefined"])
+def test_no_reason_contradicts_its_own_numbers(
+    tables: Any, kind: str, options: dict[str, Any]
+) -> None:
+    bounds = {"lower_bound": 9.0, "upper_bound": 14.0}
+    dataset, row_ids = tables[kind, "l2", False]
+    seen = set()
+    for which in by_distance()[:240:3]:
+        found = why(dataset, row_ids[which], k=40, min_probes=NUM_PARTITIONS, **bounds, **options)
+        seen.add(found.reason)
+        detail = facts(found)
+        distance = np.float32(detail.get("distance", np.nan))
+        if found.reason == "outside_range":
+            assert not 9 <= distance < 14
+        if found.reason == "beaten":
+            assert detail["rank"] > detail["wanted"]
+            assert distance >= np.float32(detail["last_distance"])
+        if found.reason == "given_up":
+            assert "RQ" in kind
+            assert 9 <= distance < 14
+    assert {"present", "outside_range"} <= seen
+
+
+def test_a_row_that_is_given_up_early_is_told_so(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, NUM_ROWS), tmp_path)
+    dataset.create_index("v", "IVF_RQ", metric="l2", num_partitions=1)
+    opened = open_dataset(tmp_path)
+    options: dict[str, Any] = {"min_probes": 1, "max_probes": 1, "with_row_id": True}
+    given_up: list[WhyNot] = []
+    for seed in range(200):
+        query = np.random.default_rng(seed).standard_normal((1, DIMENSION)).astype(np.float32)
+        # Who asks for all rows gives up none.
+        whole = VectorQuery(vectors=query, k=None, **options)
+        few = VectorQuery(vectors=query, k=100, **options)
+        nearest = opened.run(whole).table["_rowid"].to_pylist()[:100]
+        missed = set(nearest) - set(opened.run(few).table["_rowid"].to_pylist())
+        given_up += [opened.why_not(few, row_id) for row_id in missed]
+    assert given_up
+    for each in given_up:
+        assert each.reason == "given_up"
+        assert facts(each)["rank"] <= facts(each)["wanted"] == 100
+
+
+def test_rows_that_a_fast_search_leaves_out_are_not_said_to_be_skipped(tables: Any) -> None:
+    dataset, row_ids = tables["IVF_FLAT", "l2", False]
+    options: dict[str, Any] = {"fast_search": True, "metric": "dot", "filter": "half = 0"}
+    found = why(dataset, row_ids[10], **options)
+    assert (found.reason, "fast search" in facts(found)["cause"]) == ("not_indexed", True)
+    assert why(dataset, row_ids[11], **options).reason == "filtered"
+    behind: dict[str, Any] = {"offset": 10_000, "filter": "half = 0"}
+    assert why(dataset, row_ids[10], **behind).reason == "before_offset"
+    assert why(dataset, row_ids[11], **behind).reason == "filtered"
+    assert why(dataset, row_ids[NAN], offset=10_000).reason == "not_indexed"
+
+
 def test_rows_before_the_offset_are_told_apart_from_those_behind(tables: Any) -> None:
     order = [each for each in by_distance() if DISTANCES[each] < (QUERY**2).sum()]
     options: dict[str, Any] = {"offset": 3, "k": 2, "use_index": False}

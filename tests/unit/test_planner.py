@@ -234,3 +234,11 @@ def test_neighbours_of_a_row_are_looked_for_with_one_more():
     request = VectorQuery(vectors=None, row_ids=(3,), k=10, offset=2)
     made = plan_vector(request, choice, column="v", columns=("id",), num_rows=1000)
     assert (made.k, made.num_ranked, made.searches[0].k) == (10, 13, 13)
+
+
+def test_a_fast_search_without_an_index_looks_at_nothing_whatever_the_filter():
+    found = filtered([segment(reason="broken")], {0: 5, 1: 7}, 100, fast_search=True)
+    assert (found.searches, found.flat, found.listed, found.k) == ((), None, None, 0)
+    assert found.fragments_left_out == 2
+    assert plan([segment()], live=(0, 1, 2), fast_search=True).fragments_left_out == 2
+    assert plan([segment()], live=(0, 1, 2)).fragments_left_out == 0

@@ -221,6 +221,7 @@ class WhyNotAnswer(Answer):
         "partition_not_probed",
         "lost_in_refine",
         "not_reached",
+        "given_up",
         "beaten",
     ]
     detail: dict[str, object] = Field(description="The facts behind the reason.")
