@@ -153,6 +153,7 @@ class DiskRanges:
         with self._lock:
             self._known(name).discard(span)
             self.counts.damaged += is_damaged
+        self.budget.note_loss()  # it may have been shorter than it was counted
         return None
 
     def _write(self, file: Path, piece: memoryview) -> bool:

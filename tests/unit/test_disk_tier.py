@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -244,11 +245,62 @@ def test_a_lost_count_is_taken_anew_and_abandoned_files_go(tmp_path: Path) -> No
     os.utime(abandoned, (0, 0))
     under_way = folder / ".new-4567"
     under_way.write_bytes(bytes(10))
-    assert budget.used_bytes == 4096
+    (tmp_path / "tier" / ".used").unlink()
+    assert budget.used_bytes == 2 * 4096
     assert not abandoned.exists()
     assert under_way.exists()
     assert budget.take(10)
-    assert budget.used_bytes == 2 * 4096
+    assert budget.used_bytes == 3 * 4096
+
+
+def fill(store: CountingStore, folder: Path, number: int) -> DiskTier:
+    """Read some ranges that take a block of the disk each."""
+    tier = tier_at(folder)
+    tiered = tier.over(store)
+    for start in range(0, 100 * number, 100):
+        tiered.get_range("data/a.lance", start, start + 50)
+    assert tier.stats.used_bytes == number * 4096
+    return tier
+
+
+def really_used(folder: Path) -> int:
+    return sum(bytes_on_disk(file.stat().st_size) for file in files_in(folder))
+
+
+def test_a_smaller_budget_holds_from_the_beginning(store: CountingStore, tmp_path: Path) -> None:
+    fill(store, tmp_path, 10)
+    assert really_used(tmp_path) == 10 * 4096
+    assert tier_at(tmp_path, 8 * 4096).stats.used_bytes == really_used(tmp_path) == 7 * 4096
+    assert tier_at(tmp_path, 8 * 4096).stats.used_bytes == really_used(tmp_path) == 7 * 4096
+    assert tier_at(tmp_path, 1).stats.used_bytes == really_used(tmp_path) == 0
+
+
+def test_files_that_are_gone_do_not_count_at_the_next_opening(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    fill(store, tmp_path, 10)
+    for file in files_in(tmp_path)[:4]:
+        file.unlink()
+    assert tier_at(tmp_path).stats.used_bytes == really_used(tmp_path) == 6 * 4096
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty"])
+def test_files_found_gone_or_damaged_do_not_count_for_long(
+    store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    tier = fill(store, tmp_path, 10)
+    tiered = tier.over(store)
+    for number, file in enumerate(files_in(tmp_path)):
+        if damage == "empty":
+            file.write_bytes(b"")
+        elif number != 3:
+            file.unlink()
+    tiered.get_range("data/a.lance", 0, 50)
+    assert tier.stats.used_bytes == 10 * 4096 + 4096  # not counted each time
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 100)
+    tiered.get_range("data/a.lance", 100, 150)
+    assert tier.stats.used_bytes == really_used(tmp_path) <= 3 * 4096
 
 
 def test_of_racing_writers_none_goes_beyond_the_budget(tmp_path: Path) -> None:
