@@ -346,7 +346,7 @@ class _Parser:
     def _fail(self, expected: str) -> NoReturn:
         found = "the end" if self._kind == "end" else shown(self._token)
         raise InvalidRequestError(
-            f"predicate at character {self._start + 1}: {found} comes where {expected} could"
+            f"predicate at character {self._start + 1}: expected {expected}, found {found}"
         )
 
 

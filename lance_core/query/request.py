@@ -46,7 +46,8 @@ class VectorQuery:
     refine_factor
         Re-rank ``k * refine_factor`` candidates by exact distance; None = do not refine.
     lower_bound, upper_bound
-        Keep ``lower_bound <= distance < upper_bound``.
+        Keep ``lower_bound <= distance < upper_bound``: of the distances that the answer has, exact
+        ones where it is refined or rows without index are compared too, else the index's estimates.
     offset
         Rows to skip after ranking.
     use_index

@@ -107,4 +107,6 @@ def _describe(history: list[ManifestLocation]) -> str:
     if not history:
         return "all versions are detached"
     oldest, newest = history[0].version, history[-1].version
-    return f"there are {len(history)}, from {oldest} to {newest}"
+    if len(history) == 1:
+        return f"its only version is {oldest}"
+    return f"it has {len(history)} versions, {oldest} to {newest}"

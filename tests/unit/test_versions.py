@@ -33,8 +33,10 @@ def test_a_version_is_found_by_its_number() -> None:
 
 
 def test_a_cleaned_version_is_not_found_and_the_message_says_what_exists() -> None:
-    with pytest.raises(VersionNotFoundError, match="no version 2; there are 2, from 1 to 3"):
+    with pytest.raises(VersionNotFoundError, match="no version 2; it has 2 versions, 1 to 3"):
         find_manifest(store_with(1, 3), 2)
+    with pytest.raises(VersionNotFoundError, match="no version 2; its only version is 4"):
+        find_manifest(store_with(4), 2)
 
 
 def test_a_folder_without_manifests_is_no_dataset() -> None:
