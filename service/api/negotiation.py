@@ -58,13 +58,13 @@ def choose_encoding(
     )
 
 
-def wants_json_plan(
-    parameters: Mapping[str, str], *, accept: str | None, user_agent: str | None
-) -> bool:
-    """Tell whether a plan is to be answered as an object, not as text; headers as above."""
-    wish = parameters.get("format")
-    if wish is None:
-        return _by_accept(accept, user_agent) is Format.JSON
+def wants_json_plan(parameters: Mapping[str, str]) -> bool:
+    """Tell whether a plan is to be answered as an object, not as text.
+
+    Headers say nothing about it: the text is a JSON value too, and clients that expect it accept
+    just JSON.
+    """
+    wish = parameters.get("format", _PLAN_FORMATS[0])
     if wish not in _PLAN_FORMATS:
         known = ", ".join(_PLAN_FORMATS)
         raise InvalidRequestError(f'unknown format "{wish}" of a plan; use one of: {known}')

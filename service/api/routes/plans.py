@@ -66,7 +66,7 @@ _WHY_NOT = {
     openapi_extra=documented(answer=_PLAN, body=ExplainBody, parameters=PlanParameters),
 )
 async def explain_plan(request: Request) -> Response:
-    """Return the plan of a query: text, or JSON for those who ask for it as in `query`."""
+    """Return the plan of a query: text, or an object with `?format=json`."""
     return await _with_watch(request, _explain)
 
 
@@ -103,7 +103,7 @@ def _explain(call: Call, watch: ClientWatch) -> Response:
     query = query_of(members)
     if query is None:
         raise InvalidRequestError("query: the query to explain must stand here, as an object")
-    is_json = _wants_json(call)
+    is_json = wants_json_plan(call.parameters)
     task = decode_task(call, query, watch)
     return run_task(
         call,
@@ -116,19 +116,12 @@ def _analyze(call: Call, watch: ClientWatch) -> Response:
     members = call.members()
     require_same(call.parts, check(IdBody, members).id)
     query = query_of(members)
-    is_json = _wants_json(call)
+    is_json = wants_json_plan(call.parameters)
     task = decode_task(call, members if query is None else query, watch)
     return run_task(
         call,
         task,
         lambda dataset: _answer(dataset.analyze_plan(task.request, task.deadline), is_json=is_json),
-    )
-
-
-def _wants_json(call: Call) -> bool:
-    header = call.exchange.header
-    return wants_json_plan(
-        call.parameters, accept=header(b"accept"), user_agent=header(b"user-agent")
     )
 
 
