@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -10,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import lance_core
 from lance_core.errors import InvalidRequestError
 from lance_core.index.vector.hnsw import HnswGraph
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
 from lance_core.query.request import VectorQuery
-from lance_core.query.session import Session
+from tests.indexed_table import IndexedTable
 from tests.neighbour_checks import assert_same_neighbours, exact_distances, scale_of
 from tests.opened_segment import open_segment
 
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    import lance_core
 
 pytestmark = pytest.mark.interop
 
@@ -41,29 +41,8 @@ SHARES = (None, 500, 50, 950, 200)
 SEARCHES = ((1, None, 1), (5, 5, 3), (10, None, 3), (10, 60, 2), (40, None, 1))
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table with columns ``id``, ``u`` (spread over 0 to 999) and ``v``; rows by id."""
-
-    path: Path
-    metric: str
-    vectors: NDArray[np.generic]
-
-    @property
-    def theirs(self) -> lance.LanceDataset:
-        return lance.dataset(str(self.path))
-
-    def ours(self) -> lance_core.Dataset:
-        """Open it, such that filtered searches are always made through the index."""
-        return lance_core.open_dataset(str(self.path), session=Session(few_rows=0))
-
-    def queries(self, count: int, seed: int = 5) -> NDArray[np.float32]:
-        generator = np.random.default_rng(seed)
-        chosen = self.vectors[generator.integers(len(self.vectors), size=count)].astype(np.float32)
-        if self.vectors.dtype == np.uint8:
-            return chosen
-        noise = 0.5 * generator.standard_normal(chosen.shape)
-        return (chosen + noise).astype(self.vectors.dtype).astype(np.float32)
+class Table(IndexedTable):
+    """Answers to the same query are compared."""
 
     def compare(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -21,9 +21,9 @@ from lance_core.io.scheduler import RangeScheduler
 from lance_core.kernels.rq_rotation import rotate
 from lance_core.proto import index_pb2, table_pb2
 from lance_core.query.request import VectorQuery
-from lance_core.query.session import Session
 from lance_core.table.transaction import CreateIndex
 from tests.committed import apply, opened
+from tests.indexed_table import IndexedTable
 from tests.neighbour_checks import assert_same_neighbours, scale_of
 
 if TYPE_CHECKING:
@@ -42,27 +42,8 @@ SEARCHES = ((1, 1), (7, 2), (40, 3), (NUM_ROWS, 3))
 TOLERANCE = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table with columns ``id``, ``u`` (spread over 0 to 999) and ``v``; rows by id."""
-
-    path: Path
-    metric: str
-    vectors: NDArray[np.floating]
-
-    @property
-    def theirs(self) -> lance.LanceDataset:
-        return lance.dataset(str(self.path))
-
-    def ours(self) -> lance_core.Dataset:
-        """Open it, such that filtered searches are always made through the index."""
-        return lance_core.open_dataset(str(self.path), session=Session(few_rows=0))
-
-    def queries(self, count: int, seed: int = 5) -> NDArray[np.float32]:
-        generator = np.random.default_rng(seed)
-        chosen = self.vectors[generator.integers(len(self.vectors), size=count)]
-        noise = 0.3 * generator.standard_normal(chosen.shape)
-        return (chosen + noise).astype(self.vectors.dtype).astype(np.float32)
+class Table(IndexedTable):
+    """Answers to the same query are compared."""
 
     def compare(
         self,
