@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -17,14 +19,47 @@ def scale_of(distances: NDArray[np.float32], query: NDArray[np.float32], metric:
     return max(floor, float(np.abs(distances).max(initial=0)))
 
 
+def tied_at(estimates: pa.Table, count: int, *, slack: float) -> list[int]:
+    """Return the ids that may be among the first ``count`` of an answer or not, as ties fall.
+
+    Parameters
+    ----------
+    estimates
+        An answer of more rows than ``count``, if there are as many.
+    count
+        How many go on, to be refined or filtered.
+    slack
+        Distances this close are equal.
+    """
+    distances = estimates["_distance"].to_numpy()
+    if len(distances) <= count or distances[count] - distances[count - 1] > slack:
+        return []
+    ids: list[int] = (
+        estimates["id"].to_numpy()[np.abs(distances - distances[count - 1]) <= slack].tolist()
+    )
+    return ids
+
+
 def assert_same_neighbours(
-    ours: pa.Table, theirs: pa.Table, *, scale: float, tolerance: float = 1e-5
+    ours: pa.Table,
+    theirs: pa.Table,
+    *,
+    scale: float,
+    tolerance: float = 1e-5,
+    doubtful: Collection[int] = (),
 ) -> None:
     """Check that two answers agree: distances place by place, ids wherever distances differ.
 
     Rows whose distances lie within the tolerance of each other may change places, and at the last
-    place one may stand for the other.
+    place one may stand for the other. ``doubtful`` rows may be in one answer and not in the other.
     """
+    if len(doubtful) > 0:
+        ours, theirs = (
+            each.filter(np.isin(each["id"].to_numpy(), list(doubtful), invert=True))
+            for each in (ours, theirs)
+        )
+        common = min(ours.num_rows, theirs.num_rows)
+        ours, theirs = ours.slice(0, common), theirs.slice(0, common)
     assert ours.num_rows == theirs.num_rows, (ours.num_rows, theirs.num_rows)
     if ours.num_rows == 0:
         return
