@@ -7,18 +7,23 @@ mask and a sentinel ordinal at the end is never in the set.
 
 from __future__ import annotations
 
+from array import array
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
+from lance_core.row_address import fragment_of, offset_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD_BITS = 64
 _ALL_ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_FLAGS_AT_ONCE = 1 << 22
+"""Rows that take a byte each while a bitmap is made dense; a multiple of the bits of a word."""
 
 
 def bitmap_from_bytes(data: bytes | memoryview, path: str) -> BitMap:
@@ -50,6 +55,47 @@ def bitmap_from_bytes(data: bytes | memoryview, path: str) -> BitMap:
 def bitmap_offsets(bitmap: BitMap) -> NDArray[np.uint32]:
     """Return the members of a bitmap in ascending order, shape ``(len(bitmap),)``."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32)
+
+
+def bitmap_of(offsets: NDArray[np.uint32]) -> BitMap:
+    """Return the bitmap of ``offsets``, shape ``(n,)``, in any order, repeats allowed."""
+    # pyroaring takes arrays of the standard library whole, all others number by number, and sorted
+    # numbers in a sixth of the time.
+    return BitMap(array("I", np.sort(offsets).tobytes()))
+
+
+def bitmaps_by_fragment(row_addresses: NDArray[np.uint64]) -> dict[int, BitMap]:
+    """Return the row offsets of each fragment, by ascending fragment id.
+
+    Parameters
+    ----------
+    row_addresses
+        Shape ``(n,)``, in any order, repeats allowed.
+    """
+    ordered = np.sort(row_addresses)
+    fragment_ids, offsets = fragment_of(ordered), offset_of(ordered)
+    starts = np.flatnonzero(np.diff(fragment_ids)) + 1
+    ends = [0, *starts.tolist(), len(ordered)] if len(ordered) > 0 else []
+    return {
+        int(fragment_ids[start]): BitMap(array("I", offsets[start:end].tobytes()))
+        for start, end in pairwise(ends)
+    }
+
+
+def words_of_bitmap(bitmap: BitMap, num_bits: int) -> NDArray[np.uint64]:
+    """Return a bitmap, whose members are all below ``num_bits``, as a dense set."""
+    words = empty_words(num_bits)
+    if not bitmap:
+        return words
+    for start in range(0, bitmap.max() + 1, _FLAGS_AT_ONCE):
+        end = min(start + _FLAGS_AT_ONCE, num_bits)
+        flags = np.zeros(num_words(end - start) * _WORD_BITS, np.bool_)
+        part = bitmap & BitMap(range(start, end)) if end < num_bits or start > 0 else bitmap
+        flags[bitmap_offsets(part) - np.uint32(start)] = True
+        first = start // _WORD_BITS
+        packed = np.packbits(flags, bitorder="little").view(np.uint64)
+        words[first : first + len(packed)] = packed
+    return words
 
 
 def empty_words(num_bits: int) -> NDArray[np.uint64]:

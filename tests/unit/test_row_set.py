@@ -9,7 +9,9 @@ from pyroaring import BitMap
 from lance_core.errors import CorruptFileError
 from lance_core.row_set import (
     bitmap_from_bytes,
+    bitmap_of,
     bitmap_offsets,
+    bitmaps_by_fragment,
     clear_ordinals,
     clear_range,
     contains,
@@ -19,6 +21,7 @@ from lance_core.row_set import (
     set_range,
     to_ordinals,
     words_of,
+    words_of_bitmap,
 )
 
 if TYPE_CHECKING:
@@ -92,3 +95,27 @@ def test_a_bitmap_whose_header_lies_about_its_cardinality_is_a_corrupt_file() ->
 
 def test_bitmap_offsets_are_ascending() -> None:
     assert bitmap_offsets(BitMap([70_000, 2, 9])).tolist() == [2, 9, 70_000]
+
+
+def test_a_bitmap_is_made_of_offsets_in_any_order() -> None:
+    assert bitmap_of(ordinals(70_000, 3, 3, 0)) == BitMap([0, 3, 70_000])
+    assert bitmap_of(ordinals()) == BitMap()
+
+
+def test_addresses_are_parted_by_fragment() -> None:
+    addresses = np.array([(7 << 32) | 1, 5, (7 << 32) | 0, 2, 5], np.uint64)
+    found = bitmaps_by_fragment(addresses)
+    assert found == {0: BitMap([2, 5]), 7: BitMap([0, 1])}
+    assert list(found) == [0, 7]
+    assert bitmaps_by_fragment(addresses[:0]) == {}
+
+
+@pytest.mark.parametrize(
+    ("members", "num_bits"),
+    [([], 0), ([], 70), ([0, 69], 70), (range(5, 9_000_000, 7), 9_000_000), ([8_388_608], 1 << 24)],
+    ids=["nothing", "none", "few", "many", "one far away"],
+)
+def test_a_bitmap_is_made_dense(members: Iterable[int], num_bits: int) -> None:
+    words = words_of_bitmap(BitMap(members), num_bits)
+    assert words.shape == ((num_bits + 63) // 64,)
+    assert to_ordinals(words).tolist() == list(members)
