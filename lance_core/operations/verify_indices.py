@@ -58,7 +58,8 @@ class IndexChecker:
             for place, size in _files_of(folder, segment)
         ]
         is_used = segment.fragment_bitmap is None or len(segment.fragment_bitmap) > 0
-        if all(are_sound) and is_used and classify(segment) is IndexKind.VECTOR:
+        kind = classify(segment)
+        if all(are_sound) and is_used and isinstance(kind, IndexKind) and kind.may_be_vector:
             # A kind or an encoding that this release does not read is no fault of the segment.
             passing = suppress(UnusableSegmentError, UnsupportedFeatureError)
             with self._findings.of(folder.path), passing:

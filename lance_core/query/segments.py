@@ -96,10 +96,10 @@ def _describe(
     *,
     is_multi: bool,
 ) -> OpenedSegment:
-    usable = classify(metadata)
+    reason = _obstacle(metadata)
     coverage = effective_coverage(metadata, live, history)
-    if isinstance(usable, Unusable):
-        return _unusable(metadata, usable.reason)
+    if reason is not None:
+        return _unusable(metadata, reason)
     if not coverage:
         return _unusable(metadata, "it covers no fragment of this version")
     try:
@@ -125,6 +125,13 @@ def _describe(
         created_at_ms=metadata.created_at_ms,
     )
     return OpenedSegment(description, segment)
+
+
+def _obstacle(metadata: IndexMetadata) -> str | None:
+    kind = classify(metadata)
+    if isinstance(kind, Unusable):
+        return kind.reason
+    return None if kind.may_be_vector else f"a {kind} index finds no neighbours"
 
 
 def _check_dimension(segment: VectorSegment, field: LanceField) -> None:

@@ -35,10 +35,37 @@ def reason(segment: IndexMetadata) -> str:
 
 
 @pytest.mark.parametrize("index_version", [0, 1, 2])
-@pytest.mark.parametrize("type_name", ["VectorIndexDetails", ""])
-def test_vector_segments_of_known_versions_are_usable(type_name: str, index_version: int) -> None:
+@pytest.mark.parametrize(
+    ("type_name", "kind"),
+    [("VectorIndexDetails", IndexKind.VECTOR), ("", IndexKind.UNTOLD)],
+)
+def test_vector_segments_of_known_versions_are_usable(
+    type_name: str, kind: IndexKind, index_version: int
+) -> None:
     segment = replace(SEGMENT, type_name=type_name, index_version=index_version)
-    assert classify(segment) == IndexKind.VECTOR
+    assert classify(segment) is kind
+    assert kind.may_be_vector
+
+
+@pytest.mark.parametrize(
+    ("type_name", "kind", "newest"),
+    [
+        ("BTreeIndexDetails", IndexKind.BTREE, 1),
+        ("BitmapIndexDetails", IndexKind.BITMAP, 0),
+        ("LabelListIndexDetails", IndexKind.LABEL_LIST, 1),
+        ("NGramIndexDetails", IndexKind.NGRAM, 0),
+        ("ZoneMapIndexDetails", IndexKind.ZONEMAP, 0),
+        ("BloomFilterIndexDetails", IndexKind.BLOOMFILTER, 0),
+    ],
+)
+def test_scalar_segments_are_usable_up_to_the_version_that_is_known(
+    type_name: str, kind: IndexKind, newest: int
+) -> None:
+    segment = replace(SEGMENT, type_name=type_name, index_version=newest)
+    assert classify(segment) is kind
+    assert kind.may_be_scalar
+    assert not kind.may_be_vector
+    assert f"newer than {newest}" in reason(replace(segment, index_version=newest + 1))
 
 
 @pytest.mark.parametrize("index_version", [-1, 3, 99])
@@ -47,7 +74,7 @@ def test_other_versions_are_skipped(index_version: int) -> None:
 
 
 def test_an_unknown_type_is_skipped_by_name() -> None:
-    assert "BTreeIndexDetails" in reason(replace(SEGMENT, type_name="BTreeIndexDetails"))
+    assert "HashIndexDetails" in reason(replace(SEGMENT, type_name="HashIndexDetails"))
 
 
 def test_unknown_coverage_cannot_be_used() -> None:

@@ -1,0 +1,1 @@
+"""Scalar indices: files that say which rows have a value."""
