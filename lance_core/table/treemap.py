@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from lance_core.errors import CorruptFileError
+from lance_core.row_set import bitmap_from_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
     from pyroaring import BitMap
+
+T = TypeVar("T")
 
 _U16 = np.dtype("<u2")
 _U32 = np.dtype("<u4")
@@ -30,6 +33,7 @@ _WITH_RUNS = 12347
 _FEW_CONTAINERS = 4  # so few with runs have no table of positions
 _CONTAINER_ROWS = 1 << 16
 _LONGEST_ARRAY = 4096
+_BITSET_BYTES = _CONTAINER_ROWS // 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,19 +87,12 @@ def decode_treemap(data: bytes, path: str) -> dict[int, OffsetRuns]:
     Lance table format, section "Serializations": a count, then for each fragment its id and a
     bitmap in the portable roaring format, with or without run containers.
     """
-    source = _Bytes(data, path)
-    (num_parts,) = _NUM_PARTS.unpack(source.take(_NUM_PARTS.size))
-    parts: dict[int, OffsetRuns] = {}
-    last = -1
-    for _ in range(num_parts):  # every part takes bytes, so the count need not be believed
-        (key,) = _WORD.unpack(source.take(_WORD.size))
-        if key <= last:
-            raise source.corrupt(f"fragment {key} stands behind fragment {last}")
-        parts[key] = _decode_bitmap(source)
-        last = key
-    if source.num_left > 0:
-        raise source.corrupt(f"{source.num_left} bytes stand behind the treemap")
-    return parts
+    return _decode_parts(_Bytes(data, path), _decode_runs)
+
+
+def decode_bitmaps(data: bytes, path: str) -> dict[int, BitMap]:
+    """Decode a treemap as bitmaps, for sets without long runs; like `decode_treemap` otherwise."""
+    return _decode_parts(_Bytes(data, path), _decode_bitmap)
 
 
 def encode_treemap(parts: Mapping[int, BitMap]) -> bytes:
@@ -115,32 +112,77 @@ def encode_treemap(parts: Mapping[int, BitMap]) -> bytes:
 class _Bytes:
     """Bytes that are read from front to back."""
 
-    __slots__ = ("_data", "_path", "_position")
+    __slots__ = ("_data", "path", "position")
 
     def __init__(self, data: bytes, path: str) -> None:
         self._data = memoryview(data)
-        self._path = path
-        self._position = 0
+        self.path = path
+        self.position = 0
 
     @property
     def num_left(self) -> int:
-        return len(self._data) - self._position
+        return len(self._data) - self.position
 
     def take(self, count: int) -> memoryview:
         if count > self.num_left:
             raise self.corrupt(f"{count} bytes wanted, {self.num_left} are left")
-        self._position += count
-        return self._data[self._position - count : self._position]
+        self.position += count
+        return self._data[self.position - count : self.position]
+
+    def since(self, position: int) -> memoryview:
+        """Return what was taken from a position on."""
+        return self._data[position : self.position]
 
     def numbers(self, count: int) -> NDArray[np.int64]:
         """Take ``count`` unsigned numbers of 16 bits."""
         return np.frombuffer(self.take(count * _U16.itemsize), _U16).astype(np.int64)
 
     def corrupt(self, what: str) -> CorruptFileError:
-        return CorruptFileError(self._path, f"byte {self._position} of a treemap: {what}")
+        return CorruptFileError(self.path, f"byte {self.position} of a treemap: {what}")
 
 
-def _decode_bitmap(source: _Bytes) -> OffsetRuns:
+def _decode_parts(source: _Bytes, decode: Callable[[_Bytes], T]) -> dict[int, T]:
+    (num_parts,) = _NUM_PARTS.unpack(source.take(_NUM_PARTS.size))
+    parts: dict[int, T] = {}
+    last = -1
+    for _ in range(num_parts):  # every part takes bytes, so the count need not be believed
+        (key,) = _WORD.unpack(source.take(_WORD.size))
+        if key <= last:
+            raise source.corrupt(f"fragment {key} stands behind fragment {last}")
+        parts[key] = decode(source)
+        last = key
+    if source.num_left > 0:
+        raise source.corrupt(f"{source.num_left} bytes stand behind the treemap")
+    return parts
+
+
+def _decode_bitmap(source: _Bytes) -> BitMap:
+    start = source.position
+    _, num_rows, has_runs = _read_head(source)
+    lengths = np.where(num_rows > _LONGEST_ARRAY, _BITSET_BYTES, num_rows * _U16.itemsize)
+    if not has_runs.any():
+        source.take(int(lengths.sum()))
+    else:
+        for length, is_run in zip(lengths.tolist(), has_runs.tolist(), strict=True):
+            num_runs = int(source.numbers(1)[0]) if is_run else 0
+            source.take(num_runs * 2 * _U16.itemsize if is_run else length)
+    return bitmap_from_bytes(source.since(start), source.path)
+
+
+def _decode_runs(source: _Bytes) -> OffsetRuns:
+    keys, num_rows, has_runs = _read_head(source)
+    starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for key, rows, is_run in zip(keys.tolist(), num_rows.tolist(), has_runs.tolist(), strict=True):
+        its_starts, its_ends = _read_container(source, rows, is_run=is_run)
+        starts.append(its_starts + key * _CONTAINER_ROWS)
+        ends.append(its_ends + key * _CONTAINER_ROWS)
+    return _joined(np.concatenate(starts), np.concatenate(ends))
+
+
+def _read_head(
+    source: _Bytes,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return key and number of rows of each container, and whether it holds runs."""
     num_containers, has_runs = _read_cookie(source)
     header = source.numbers(2 * num_containers).reshape(-1, 2)
     keys, num_rows = header[:, 0], header[:, 1] + 1
@@ -148,12 +190,7 @@ def _decode_bitmap(source: _Bytes) -> OffsetRuns:
         raise source.corrupt("containers are out of order")
     if not has_runs.any() or num_containers >= _FEW_CONTAINERS:
         source.take(num_containers * _U32.itemsize)  # positions of containers that lie in a row
-    starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for key, rows, is_run in zip(keys.tolist(), num_rows.tolist(), has_runs.tolist(), strict=True):
-        its_starts, its_ends = _read_container(source, rows, is_run=is_run)
-        starts.append(its_starts + key * _CONTAINER_ROWS)
-        ends.append(its_ends + key * _CONTAINER_ROWS)
-    return _joined(np.concatenate(starts), np.concatenate(ends))
+    return keys, num_rows, has_runs
 
 
 def _read_cookie(source: _Bytes) -> tuple[int, NDArray[np.bool_]]:
@@ -182,9 +219,7 @@ def _read_container(
             raise source.corrupt("rows are out of order")
         starts, ends = rows, rows + 1
     else:
-        bits = np.unpackbits(
-            np.frombuffer(source.take(_CONTAINER_ROWS // 8), np.uint8), bitorder="little"
-        )
+        bits = np.unpackbits(np.frombuffer(source.take(_BITSET_BYTES), np.uint8), bitorder="little")
         edges = np.diff(bits.astype(np.int8), prepend=np.int8(0), append=np.int8(0))
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     if int((ends - starts).sum()) != num_rows:

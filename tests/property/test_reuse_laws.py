@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.kernels.reuse import bits_of_runs, select_runs
 from lance_core.table.reuse_history import history_from_bytes, history_to_content
 from lance_core.table.reuse_map import AddressMap
-from lance_core.table.treemap import OffsetRuns, decode_treemap, encode_treemap
+from lance_core.table.treemap import OffsetRuns, decode_bitmaps, decode_treemap, encode_treemap
 from tests.reuse_histories import Compactions, random_compactions
 
 NO_ROWS = OffsetRuns(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -52,6 +53,8 @@ def test_treemaps_come_back_as_runs_that_do_not_touch(seed: int, kinds) -> None:
         found = decode_treemap(serialized, "x")
         for key, part in parts.items():
             assert rows_of(found.get(key, NO_ROWS)) == part
+        bitmaps = decode_bitmaps(serialized, "x")
+        assert {key: bitmaps.get(key, BitMap()) for key in parts} == parts
         for runs in found.values():
             assert (runs.starts[1:] > runs.ends[:-1]).all()
             assert (runs.lengths > 0).all()
@@ -62,10 +65,14 @@ def test_a_damaged_treemap_is_corrupt_or_another_treemap(seed: int, data: st.Dat
     rng = np.random.default_rng(seed)
     good = encode_treemap({0: sparse(rng), 7: BitMap(range(5000)), 9: BitMap(range(0, 20_000, 2))})
     cut = data.draw(st.integers(0, len(good) - 1))
-    with pytest.raises(CorruptFileError):
-        decode_treemap(good[:cut], "x")
+    for decode in (decode_treemap, decode_bitmaps):
+        with pytest.raises(CorruptFileError):
+            decode(good[:cut], "x")
     bad = bytearray(good)
     bad[data.draw(st.integers(0, 300))] ^= data.draw(st.integers(1, 255))
+    with suppress(CorruptFileError):
+        bitmaps = decode_bitmaps(bytes(bad), "x")
+        assert all(len(bitmap.to_array()) == len(bitmap) for bitmap in bitmaps.values())
     try:
         found = decode_treemap(bytes(bad), "x")
     except CorruptFileError:
