@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 from pyroaring import BitMap
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FragmentRows: TypeAlias = Mapping[int, BitMap]
 """Row offsets by fragment id: the lower and the upper 32 bits of row addresses.
 
 Where rows are named by stable row ids these are the lower and the upper half of the ids. No bitmap
 is empty. Bitmaps are shared with caches and other answers: never change one in place.
+`lance_core.row_set.bitmaps_by_fragment` makes a set from an array of addresses or ids.
 """
 
 NO_ROWS: FragmentRows = {}
 """The empty set."""
 
-_OFFSET_BITS = 32
-_NUM_OFFSETS = 1 << _OFFSET_BITS
+_NUM_OFFSETS = 1 << 32
+_CONTAINER = 1 << 16
+_CONTAINER_BYTES = _CONTAINER // 8
+_MEMBER_BYTES = 2
+_ENTRY_BYTES = 128
+"""About what a bitmap, its number and their place in a dict take beside the members."""
 
 
 @cache
@@ -38,32 +39,22 @@ def every_offset() -> BitMap:
     return bitmap
 
 
-def bitmap_of(offsets: NDArray[np.uint32]) -> BitMap:
-    """Return the set of some offsets, shape ``(n,)``, in any order, repeats allowed."""
-    members = array.array("I")  # the one form that pyroaring takes without a Python int per member
-    members.frombytes(np.sort(offsets).astype(np.uint32, copy=False).tobytes())
-    return BitMap(members)
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptRows:
+    """A set of rows in the cache, and about the memory that it takes."""
 
+    rows: FragmentRows
+    nbytes: int
 
-def rows_of(names: NDArray[np.uint64]) -> FragmentRows:
-    """Return the set of some row addresses or row ids, in any order, repeats allowed.
-
-    Parameters
-    ----------
-    names
-        Shape ``(n,)``.
-    """
-    if len(names) == 0:
-        return NO_ROWS
-    first, last = int(names.min()) >> _OFFSET_BITS, int(names.max()) >> _OFFSET_BITS
-    if first == last:
-        return {first: bitmap_of(names.astype(np.uint32))}
-    ordered = np.sort(names)
-    fragment_ids = ordered >> np.uint64(_OFFSET_BITS)
-    starts = np.flatnonzero(np.diff(fragment_ids, prepend=fragment_ids[0] + 1))
-    parts = np.split(ordered.astype(np.uint32), starts[1:])
-    keys = fragment_ids[starts].tolist()
-    return {key: bitmap_of(part) for key, part in zip(keys, parts, strict=True)}
+    @classmethod
+    def of(cls, rows: FragmentRows) -> KeptRows:
+        """Measure a set, for which some bytes too many are counted."""
+        sizes = (
+            min(len(bitmap) * _MEMBER_BYTES, (bitmap.max() // _CONTAINER + 1) * _CONTAINER_BYTES)
+            for bitmap in rows.values()
+            if bitmap is not every_offset()
+        )
+        return cls(rows, sum(sizes) + _ENTRY_BYTES * (len(rows) + 1))
 
 
 def num_rows(rows: FragmentRows) -> int:

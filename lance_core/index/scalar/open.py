@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from lance_core.errors import ObjectNotFoundError
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
+from lance_core.index.scalar.bitmap import open_bitmap
+from lance_core.index.scalar.btree import open_btree
+from lance_core.index.scalar.label_list import open_label_list
 from lance_core.index.scalar.segment import SegmentSource
 
 if TYPE_CHECKING:
@@ -20,7 +23,11 @@ if TYPE_CHECKING:
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexMetadata
 
-_READERS: Mapping[IndexKind, Callable[[SegmentSource], ScalarSegment]] = {}
+_READERS: Mapping[IndexKind, Callable[[SegmentSource], ScalarSegment]] = {
+    IndexKind.BTREE: open_btree,
+    IndexKind.BITMAP: open_bitmap,
+    IndexKind.LABEL_LIST: open_label_list,
+}
 
 
 def open_scalar_segment(

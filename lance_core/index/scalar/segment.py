@@ -120,6 +120,13 @@ class SegmentSource:
         store, path = self.folder.key
         return CacheKey(what, store, (path, self.metadata.uuid, name))
 
+    def check_key_type(self, stored: pa.DataType, expected: pa.DataType) -> None:
+        """Refuse keys of another type than expected; ``UnusableSegmentError``."""
+        if stored != expected:
+            raise UnusableSegmentError(
+                f'its keys have type {stored}, column "{self.field.name}" has {expected}'
+            )
+
     def open(self, file_name: str) -> LanceFileReader:
         """Open a file of the segment.
 

@@ -1,0 +1,121 @@
+"""The file of BITMAP and LABEL_LIST: keys, and for each the set of rows that have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.index.scalar.fragment_rows import KeptRows, unite
+from lance_core.index.scalar.keys import keys_of
+from lance_core.index.scalar.tree_map import decode_tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from lance_core.file.reader import ColumnTarget, LanceFileReader
+    from lance_core.index.scalar.fragment_rows import FragmentRows
+    from lance_core.index.scalar.key_ranges import KeyRanges
+    from lance_core.index.scalar.keys import Keys
+    from lance_core.index.scalar.segment import Check, SegmentSource
+
+_FILE = "bitmap_page_lookup.lance"
+_SETS_AT_ONCE = 1024
+"""Sets read between two looks at the time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitmapFile:
+    """Keys in memory, their sets read when they are asked for.
+
+    Parameters
+    ----------
+    source
+        Where the file is.
+    reader
+        The file.
+    sets
+        Its column of sets.
+    key_type
+        Type of the keys.
+    keys
+        Keys but null, in ascending order.
+    rows_of_keys
+        Shape ``(len(keys),)``: the row of the file for each.
+    null_rows
+        Rows of the file for the null key, of which there should be one or none.
+    """
+
+    source: SegmentSource
+    reader: LanceFileReader
+    sets: ColumnTarget
+    key_type: pa.DataType
+    keys: Keys
+    rows_of_keys: NDArray[np.int64]
+    null_rows: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, source: SegmentSource, key_type: pa.DataType) -> BitmapFile:
+        """Read the end of the file and its keys; errors as `open_scalar_segment`.
+
+        Parameters
+        ----------
+        source
+            Where the file is.
+        key_type
+            Type that the keys must have.
+        """
+        reader = source.open(_FILE)
+        names = reader.schema.names
+        if names[:2] != ("keys", "bitmaps"):
+            raise CorruptFileError(reader.path, f"columns {names}, expected keys and bitmaps")
+        keys, sets = (reader.target(name) for name in names[:2])
+        source.check_key_type(keys.arrow_type, key_type)
+        if sets.arrow_type != pa.binary():
+            raise CorruptFileError(reader.path, f"bitmaps have type {sets.arrow_type}")
+        (stored,) = reader.read([keys], [(0, reader.num_rows)])
+        is_null = stored.is_null().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(~is_null)
+        found = keys_of(stored.drop_null())
+        if not found.is_ascending():  # as pylance before 7.1 wrote them
+            order = found.order()
+            found, rows = found.take(order), rows[order]
+        return cls(source, reader, sets, key_type, found, rows, np.flatnonzero(is_null))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, without sets."""
+        rows = int(self.rows_of_keys.nbytes + self.null_rows.nbytes)
+        return self.keys.nbytes + rows + self.reader.nbytes
+
+    def null_set(self) -> FragmentRows:
+        """Return the rows of the null key."""
+        return unite(self._load(self.null_rows.tolist()))
+
+    def union(self, ranges: KeyRanges, check: Check) -> FragmentRows:
+        """Return the rows that have any of the keys asked for."""
+        rows = self.rows_of_keys[ranges.positions(self.keys)]
+        found: list[FragmentRows] = []
+        for start in range(0, len(rows), _SETS_AT_ONCE):
+            check()
+            found += self._load(rows[start : start + _SETS_AT_ONCE].tolist())
+        return unite(found)
+
+    def _load(self, rows: list[int]) -> list[FragmentRows]:
+        by_key: dict[Hashable, int] = {self.source.key("bitmap", row): row for row in rows}
+        kept = self.source.cache.get_or_load_many(
+            list(by_key), lambda missing: self._read([by_key[key] for key in missing])
+        )
+        return [each.rows for each in kept]
+
+    def _read(self, rows: list[int]) -> list[KeptRows]:
+        (stored,) = self.reader.take([self.sets], rows)
+        if stored.null_count > 0:
+            raise CorruptFileError(self.reader.path, "a key has no set of rows")
+        decoded = (decode_tree_map(each.as_buffer(), self.reader.path) for each in stored)
+        return [KeptRows.of(rows) for rows in decoded]

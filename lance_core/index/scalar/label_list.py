@@ -1,0 +1,132 @@
+"""LABEL_LIST: for each distinct element of lists the set of rows whose list has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.expr.index_query import AnyOf, HasLabels
+from lance_core.index.registry import IndexKind, UnusableSegmentError
+from lance_core.index.scalar.answer import RowAnswer
+from lance_core.index.scalar.bitmap_file import BitmapFile
+from lance_core.index.scalar.fragment_rows import KeptRows, intersect, unite
+from lance_core.index.scalar.key_ranges import key_ranges
+from lance_core.index.scalar.tree_map import decode_tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lance_core.expr.index_query import LeafQuery
+    from lance_core.index.scalar.fragment_rows import FragmentRows
+    from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
+
+_MAX_DIGITS = 9
+_NULLS = "lance:label_list_nulls"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelListSegment:
+    """An opened LABEL_LIST; see `ScalarSegment`.
+
+    Parameters
+    ----------
+    file
+        Its labels.
+    nulls_buffer
+        Number of the global buffer of rows without a list; None where the writer, one before
+        pylance 4.0, did not record them.
+    """
+
+    file: BitmapFile
+    nulls_buffer: int | None
+
+    @property
+    def kind(self) -> IndexKind:
+        """Which index it is."""
+        return IndexKind.LABEL_LIST
+
+    @property
+    def names_rows_by(self) -> RowNames:
+        """How answers name rows (scalar index page, section 1.3)."""
+        return "row_id"
+
+    @property
+    def knows_nulls(self) -> bool:
+        """Whether answers tell the null rows if asked."""
+        return self.nulls_buffer is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, without sets."""
+        return self.file.nbytes
+
+    def watch_growth(self, told: Callable[[], object]) -> None:
+        """Call ``told`` from now on after each read that may have made `nbytes` larger."""
+        self.file.reader.watch_growth(told)
+
+    def supports(self, query: LeafQuery) -> bool:
+        """Tell whether the index can answer a query; reads nothing.
+
+        No set says which rows have all or any of no labels.
+        """
+        return (
+            isinstance(query, HasLabels)
+            and len(query.labels) > 0
+            and bool(query.labels.type == self.file.key_type)
+        )
+
+    def search(self, query: LeafQuery, *, with_nulls: bool, check: Check) -> RowAnswer:
+        """Find rows; reads the sets of the labels, and the rows without a list if asked."""
+        if not isinstance(query, HasLabels):
+            raise InvalidRequestError(f"{type(query).__name__} asks for no labels")
+        find = self._with_all if query.needs_all else self._with_any
+        return RowAnswer.exact(find(query.labels, check), self._nulls() if with_nulls else None)
+
+    def _with_any(self, labels: pa.Array, check: Check) -> FragmentRows:
+        found = self.file.union(key_ranges(AnyOf(labels.drop_null())), check)
+        return unite((found, self.file.null_set())) if labels.null_count > 0 else found
+
+    def _with_all(self, labels: pa.Array, check: Check) -> FragmentRows:
+        distinct = labels.unique()
+        sets = [self._with_any(distinct.slice(i, 1), check) for i in range(len(distinct))]
+        return reduce(intersect, sets)
+
+    def _nulls(self) -> FragmentRows | None:
+        number = self.nulls_buffer
+        if number is None:
+            return None
+        source, reader = self.file.source, self.file.reader
+
+        def read() -> KeptRows:
+            return KeptRows.of(decode_tree_map(reader.global_buffer(number), reader.path))
+
+        return source.cache.get_or_load(source.key("label list nulls", None), read).rows
+
+
+def open_label_list(source: SegmentSource) -> LabelListSegment:
+    """Open a LABEL_LIST: reads the end of its file and the keys.
+
+    Errors as `open_scalar_segment`.
+    """
+    kind = source.column_type
+    if not pa.types.is_list(kind) and not pa.types.is_large_list(kind):
+        raise UnusableSegmentError(f"column type {kind} has no labels")
+    file = BitmapFile.open(source, kind.value_type)
+    return LabelListSegment(file, _nulls_buffer(file))
+
+
+def _nulls_buffer(file: BitmapFile) -> int | None:
+    text = file.reader.schema.metadata.get(_NULLS)
+    if text is None:
+        return None
+    existing = len(file.reader.metadata.buffers)
+    is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
+    if not is_number or not 1 <= int(text) < existing:
+        raise CorruptFileError(
+            file.reader.path, f'metadata "{_NULLS}" is "{text}", expected a buffer below {existing}'
+        )
+    return int(text)
