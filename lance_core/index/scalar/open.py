@@ -10,9 +10,12 @@ import pyarrow as pa
 from lance_core.errors import ObjectNotFoundError
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.bitmap import open_bitmap
+from lance_core.index.scalar.bloom_filter import open_bloom_filter
 from lance_core.index.scalar.btree import open_btree
 from lance_core.index.scalar.label_list import open_label_list
+from lance_core.index.scalar.ngram import open_ngram
 from lance_core.index.scalar.segment import SegmentSource
+from lance_core.index.scalar.zone_map import open_zone_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +30,9 @@ _READERS: Mapping[IndexKind, Callable[[SegmentSource], ScalarSegment]] = {
     IndexKind.BTREE: open_btree,
     IndexKind.BITMAP: open_bitmap,
     IndexKind.LABEL_LIST: open_label_list,
+    IndexKind.NGRAM: open_ngram,
+    IndexKind.ZONEMAP: open_zone_map,
+    IndexKind.BLOOMFILTER: open_bloom_filter,
 }
 
 
