@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.errors import InvalidRequestError
+from lance_core.scan.ordering import OrderBy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -57,8 +59,10 @@ class VectorQuery:
     batched
         True: the answer begins with the column ``query_index``, unless all vectors are one query.
     filter
-        Predicate over the rows, see `lance_core.expr.predicate`; rows for which it is unknown do
+        Predicate over the rows, see `lance_core.expr`; rows for which it is unknown do
         not pass. None = all rows pass.
+    params
+        Values of the ``$name`` in the filter.
     prefilter
         True: only rows that pass take places in the answer. False: the ``offset + k`` nearest rows
         are found first, then those that do not pass are left out, so that fewer than ``k`` may
@@ -92,6 +96,7 @@ class VectorQuery:
     row_ids: tuple[int, ...] | None = None
     ef: int | None = None
     approx_mode: ApproxMode = "normal"
+    params: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         if (self.vectors is None) == (self.row_ids is None):
@@ -111,8 +116,8 @@ class VectorQuery:
         _check_columns(self.columns)
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidRequestError(f"column is {self.column!r}; give a name")
-        if self.filter is not None and not isinstance(self.filter, str):
-            raise InvalidRequestError(f'filter is {self.filter!r}; give text such as "id = 3"')
+        _check_filter(self.filter)
+        _check_params(self.params)
         if self.approx_mode not in _APPROX_MODES:
             known = ", ".join(_APPROX_MODES)
             raise InvalidRequestError(f"approx_mode is {self.approx_mode!r}; use one of: {known}")
@@ -149,6 +154,7 @@ class VectorQuery:
             self.with_row_id,
             self.batched,
             self.filter,
+            _hashable(self.params),
             self.prefilter,
             self.ef,
             self.approx_mode,
@@ -185,22 +191,67 @@ class VectorQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanQuery:
-    """A plain query: rows in table order.
+class NamedExpression:
+    """A column of an answer that is computed: its name, and an expression such as ``price * 2``."""
 
-    ``columns`` None = all columns; ``limit`` None = all rows.
+    name: str
+    text: str
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(each, str) for each in (self.name, self.text)):
+            raise InvalidRequestError(
+                f"columns has {self.name!r}: {self.text!r}; give a name and an expression as texts"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanQuery:
+    """A plain query: rows in table order, or in another.
+
+    Parameters
+    ----------
+    columns
+        Columns of the answer in order, by name or computed; None = all columns of the table.
+    limit
+        Most rows to return; None = all.
+    offset
+        Rows to skip, of those that pass and in the order asked for.
+    with_row_id
+        Add ``_rowid`` unless it is among the columns.
+    filter
+        Rows for which it is not true are left out; see `lance_core.expr`. None = none are.
+    params
+        Values of the ``$name`` in the filter and in expressions.
+    order_by
+        What to order rows by, the first column counting most; ties stay in table order. Empty =
+        table order.
     """
 
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str | NamedExpression, ...] | None = None
     limit: int | None = None
     offset: int = 0
     with_row_id: bool = False
+    filter: str | None = None
+    params: Mapping[str, object] | None = None
+    order_by: tuple[OrderBy, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_columns(self.columns)
+        _check_columns(_column_names(self.columns))
         _check_minimum("limit", self.limit, 0)
         _check_whole("offset", self.offset, 0)
         _check_flag("with_row_id", self.with_row_id)
+        _check_filter(self.filter)
+        _check_params(self.params)
+        _check_order(self.order_by)
+
+
+def _hashable(value: object) -> Hashable:
+    """Return something that is equal for values that mean the same in a filter."""
+    if isinstance(value, Mapping):
+        return tuple((name, _hashable(value[name])) for name in sorted(value))
+    if isinstance(value, list | tuple):
+        return tuple(_hashable(each) for each in value)
+    return type(value), repr(value)  # 1, 1.0 and True are equal, and NaN is not even to itself
 
 
 def require_nonzero(vectors: NDArray[np.float32]) -> None:
@@ -242,6 +293,32 @@ def _check_columns(columns: object) -> None:
         isinstance(columns, tuple) and all(isinstance(name, str) for name in columns)
     ):
         raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
+
+
+def _column_names(columns: object) -> object:
+    """Return columns with the names of computed ones in their place."""
+    if not isinstance(columns, tuple):
+        return columns
+    return tuple(each.name if isinstance(each, NamedExpression) else each for each in columns)
+
+
+def _check_order(given: object) -> None:
+    if not isinstance(given, tuple) or not all(isinstance(each, OrderBy) for each in given):
+        raise InvalidRequestError(f"order_by is {given!r}; give a list of what to order by")
+
+
+def _check_params(given: object) -> None:
+    if given is not None and not _is_named(given):
+        raise InvalidRequestError(f"params is {given!r}; give values by name")
+
+
+def _is_named(given: object) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
+
+
+def _check_filter(given: object) -> None:
+    if given is not None and not isinstance(given, str):
+        raise InvalidRequestError(f'filter is {given!r}; give text such as "id = 3"')
 
 
 def _kind(value: object) -> str:

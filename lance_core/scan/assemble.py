@@ -45,3 +45,8 @@ def arrays_of(
         else part_of(next(remaining), column.way)
         for column in projection.columns
     ]
+
+
+def joined_columns(parts: Sequence[Sequence[pa.Array]]) -> list[pa.Array]:
+    """Return the columns of all parts, one part's rows after another's."""
+    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]

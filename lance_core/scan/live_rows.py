@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,21 +12,52 @@ from lance_core.row_set import bitmap_offsets
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MAX_GAP_ROWS = 128
+MAX_GAP_ROWS = 128
 """Deleted rows between two live ones that cost less to read than a range of their own."""
 
 
-@dataclass(frozen=True, slots=True)
 class RowSelection:
     """Which physical rows to read, and which of those to keep.
 
-    ``row_offsets``, shape ``(n,)``, int64, ascending: the rows wanted. ``ranges`` covers them;
-    ``kept`` are their positions among the rows of all ranges, None when every row is kept.
+    Parameters
+    ----------
+    ranges
+        Cover the rows wanted, ascending.
+    kept
+        Positions of those among the rows of all ranges, ascending; None = all are wanted.
+    row_offsets
+        Shape ``(n,)``, int64, ascending: the rows wanted. None = those of the only range, which
+        are not listed until somebody asks.
     """
 
-    row_offsets: NDArray[np.int64]
-    ranges: tuple[tuple[int, int], ...]
-    kept: NDArray[np.int64] | None
+    def __init__(
+        self,
+        ranges: tuple[tuple[int, int], ...],
+        kept: NDArray[np.int64] | None = None,
+        row_offsets: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.ranges = ranges
+        self.kept = kept
+        self._row_offsets = row_offsets
+
+    def __len__(self) -> int:
+        if self._row_offsets is not None:
+            return len(self._row_offsets)
+        return sum(end - start for start, end in self.ranges)
+
+    @property
+    def row_offsets(self) -> NDArray[np.int64]:
+        """The rows wanted, shape ``(n,)``, ascending."""
+        if self._row_offsets is None:
+            start, end = self.ranges[0] if self.ranges else (0, 0)
+            self._row_offsets = np.arange(start, end, dtype=np.int64)
+        return self._row_offsets
+
+    def chosen(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows at some positions, shape ``(m,)``."""
+        if self._row_offsets is None and len(positions) > 0:
+            return positions + self.ranges[0][0]
+        return self.row_offsets[positions]
 
 
 class LiveRows:
@@ -54,10 +84,10 @@ class LiveRows:
         """Select the live rows of ranks ``[start, end)``, cut at the number of live rows."""
         end = min(end, len(self))
         if start >= end:
-            return RowSelection(np.empty(0, np.int64), (), None)
+            return RowSelection(())
         if self._live is None:
-            return RowSelection(np.arange(start, end, dtype=np.int64), ((start, end),), None)
-        return _select(bitmap_offsets(self._live[start:end]).astype(np.int64))
+            return RowSelection(((start, end),))
+        return cover(bitmap_offsets(self._live[start:end]).astype(np.int64))
 
     def row_offsets(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the offset of each of ``ranks``, shape ``(n,)``, all below ``len(self)``."""
@@ -80,16 +110,28 @@ class LiveRows:
         return ranks
 
 
-def _select(row_offsets: NDArray[np.int64]) -> RowSelection:
-    """Cover ascending offsets by ranges that leave out long gaps."""
-    breaks = np.flatnonzero(np.diff(row_offsets) > _MAX_GAP_ROWS + 1) + 1
+def cover(row_offsets: NDArray[np.int64], gap_rows: int = MAX_GAP_ROWS) -> RowSelection:
+    """Cover offsets, ascending and at least one, by ranges that leave out longer gaps."""
+    first, end = int(row_offsets[0]), int(row_offsets[-1]) + 1
+    if len(row_offsets) == end - first:
+        return RowSelection(((first, end),), None, row_offsets)
+    if len(row_offsets) * 2 > end - first:  # so dense that looking for gaps costs more than them
+        return RowSelection(((first, end),), row_offsets - first, row_offsets)
+    breaks = np.flatnonzero(np.diff(row_offsets) > gap_rows + 1) + 1
+    if len(breaks) == 0:
+        return RowSelection(((first, end),), row_offsets - first, row_offsets)
+    return _cover_apart(row_offsets, breaks)
+
+
+def _cover_apart(row_offsets: NDArray[np.int64], breaks: NDArray[np.int64]) -> RowSelection:
+    """Cover offsets by one range up to each break."""
     starts = row_offsets[np.concatenate(([0], breaks))]
     ends = row_offsets[np.concatenate((breaks - 1, [-1]))] + 1
     ranges = tuple(zip(starts.tolist(), ends.tolist(), strict=True))
     lengths = ends - starts
     if int(lengths.sum()) == len(row_offsets):
-        return RowSelection(row_offsets, ranges, None)
+        return RowSelection(ranges, None, row_offsets)
     # rows of earlier ranges come first in what is read, so each range has a place to start at
     places = np.cumsum(lengths) - lengths
     owner = np.searchsorted(starts, row_offsets, side="right") - 1
-    return RowSelection(row_offsets, ranges, row_offsets - starts[owner] + places[owner])
+    return RowSelection(ranges, row_offsets - starts[owner] + places[owner], row_offsets)
