@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lance_core.cache.byte_cache import ByteCache
@@ -12,22 +13,23 @@ from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pyroaring import BitMap
 
     from lance_core.expr.index_query import LeafQuery
     from lance_core.index.scalar.answer import RowAnswer
     from lance_core.index.scalar.segment import ScalarSegment
+    from lance_core.io.store import ObjectStore
 
 CACHE_BYTES = 64 << 20
 
 
 def open_segments(
-    folder: Path, name: str | None = None, cache: ByteCache | None = None
+    place: Path | ObjectStore, name: str | None = None, cache: ByteCache | None = None
 ) -> list[ScalarSegment]:
-    """Open the segments of the latest version, of all indices or of one."""
-    snapshot = open_snapshot(RangeScheduler(open_store(str(folder))))
+    """Open the segments of the latest version of a dataset, of all indices or of one."""
+    store = open_store(str(place)) if isinstance(place, Path) else place
+    snapshot = open_snapshot(RangeScheduler(store))
     kept = ByteCache(CACHE_BYTES) if cache is None else cache
     return [
         open_scalar_segment(
