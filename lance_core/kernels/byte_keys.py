@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distinct import word_at
+from lance_core.kernels.distinct import same_bytes, word_at
 from lance_core.kernels.memory import address_of, bytes_at
 
 if TYPE_CHECKING:
@@ -72,6 +72,32 @@ def search_byte_keys(
 
 
 @kernel
+def find_byte_keys(
+    base: int,
+    offsets: NDArray[np.int64],
+    needle_base: int,
+    needle_offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+) -> None:
+    """Find the keys that equal each needle: those ``[starts[i], stops[i])``.
+
+    Keys and needles are given as for `search_byte_keys`.
+    """
+    search_byte_keys(base, offsets, needle_base, needle_offsets, False, starts)
+    num_keys = offsets.shape[0] - 1
+    for needle in range(starts.shape[0]):
+        start = needle_base + needle_offsets[needle]
+        length = needle_offsets[needle + 1] - needle_offsets[needle]
+        key = starts[needle]
+        while key < num_keys and offsets[key + 1] - offsets[key] == length:
+            if not same_bytes(base + offsets[key], start, length):
+                break
+            key += 1
+        stops[needle] = key
+
+
+@kernel
 def are_ascending(base: int, offsets: NDArray[np.int64]) -> bool:
     """Tell whether no key is less than the one before it; keys as for `search_byte_keys`."""
     for key in range(1, offsets.shape[0] - 1):
@@ -89,3 +115,4 @@ def warm() -> None:
     base = address_of(data)
     are_ascending(base, offsets)
     search_byte_keys(base, offsets, base, offsets, True, np.empty(2, np.int64))
+    find_byte_keys(base, offsets, base, offsets, np.empty(2, np.int64), np.empty(2, np.int64))

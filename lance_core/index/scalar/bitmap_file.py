@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.scalar.fragment_rows import KeptRows, unite
+from lance_core.index.scalar.key_ranges import joined_ranges
 from lance_core.index.scalar.keys import keys_of
+from lance_core.index.scalar.set_blocks import SetBlock, rows_in_blocks
 from lance_core.index.scalar.tree_map import decode_tree_map
 
 if TYPE_CHECKING:
@@ -27,6 +30,15 @@ if TYPE_CHECKING:
 _FILE = "bitmap_page_lookup.lance"
 _SETS_AT_ONCE = 1024
 """Sets read between two looks at the time."""
+
+_MANY = 256
+_SMALL_BYTES = 256
+"""Of sets of so few bytes on average, many are read by whole blocks and looked through at once: a
+bitmap for each, and a place for it in the cache, would take longer than its rows.
+"""
+
+_BLOCK_SETS = 512
+_BLOCKS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,11 +112,43 @@ class BitmapFile:
     def union(self, ranges: KeyRanges, check: Check) -> FragmentRows:
         """Return the rows that have any of the keys asked for."""
         rows = self.rows_of_keys[ranges.positions(self.keys)]
+        if len(rows) >= _MANY and self._are_small():
+            return self._union_of_blocks(np.sort(rows), check)
         found: list[FragmentRows] = []
         for start in range(0, len(rows), _SETS_AT_ONCE):
             check()
             found += self._load(rows[start : start + _SETS_AT_ONCE].tolist())
         return unite(found)
+
+    def _are_small(self) -> bool:
+        size = self.reader.num_rows
+        return self.reader.stored_bytes([self.sets])(0, size) <= size * _SMALL_BYTES
+
+    def _union_of_blocks(self, rows: NDArray[np.int64], check: Check) -> FragmentRows:
+        """Return the rows in very many small sets, which are kept as they are stored."""
+        blocks, starts = np.unique(rows // _BLOCK_SETS, return_index=True)
+        positions = np.split(rows % _BLOCK_SETS, starts[1:])
+        found: list[FragmentRows] = []
+        for start in range(0, len(blocks), _BLOCKS_AT_ONCE):
+            check()
+            some = slice(start, start + _BLOCKS_AT_ONCE)
+            loaded = self._load_blocks(blocks[some].tolist())
+            found += rows_in_blocks(loaded, positions[some], self.reader.path)
+        return unite(found)
+
+    def _load_blocks(self, blocks: list[int]) -> list[SetBlock]:
+        by_key: dict[Hashable, int] = {self.source.key("bitmap block", b): b for b in blocks}
+        return self.source.cache.get_or_load_many(
+            list(by_key), lambda missing: self._read_blocks([by_key[key] for key in missing])
+        )
+
+    def _read_blocks(self, blocks: list[int]) -> list[SetBlock]:
+        starts = np.array(blocks, np.int64) * _BLOCK_SETS
+        stops = np.minimum(starts + _BLOCK_SETS, self.reader.num_rows)
+        (stored,) = self.reader.read([self.sets], joined_ranges(starts, stops))
+        ends = np.cumsum(stops - starts).tolist()
+        bounds = pairwise([0, *ends])
+        return [SetBlock.of(stored.slice(a, b - a), self.reader.path) for a, b in bounds]
 
     def _load(self, rows: list[int]) -> list[FragmentRows]:
         by_key: dict[Hashable, int] = {self.source.key("bitmap", row): row for row in rows}

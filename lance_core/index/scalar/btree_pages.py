@@ -203,6 +203,5 @@ def _check_order(lookup: PageLookup, page_rows: NDArray[np.int64], path: str) ->
 
 
 def _are_equal(keys: Keys, position: int, other: Keys) -> bool:
-    one = keys.part(position, position + 1)
-    below, up_to = (one.search(other, is_behind_equals=each)[0] for each in (False, True))
-    return bool(below < up_to)
+    starts, stops = keys.part(position, position + 1).find(other)
+    return bool(starts[0] < stops[0])

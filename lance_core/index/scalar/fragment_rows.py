@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
 from pyroaring import BitMap
@@ -28,15 +27,25 @@ _ENTRY_BYTES = 128
 """About what a bitmap, its number and their place in a dict take beside the members."""
 
 
-@cache
+_every: list[BitMap] = []
+"""The set of all offsets once it was needed: it takes some megabytes and milliseconds."""
+
+
 def every_offset() -> BitMap:
-    """Return the set of all offsets, of which there is one: it takes about 2 MB.
+    """Return the set of all offsets, of which there is one.
 
     It stands for all rows of a fragment, however many these are.
     """
-    bitmap = BitMap()
-    bitmap.add_range(0, _NUM_OFFSETS)
-    return bitmap
+    if len(_every) == 0:
+        bitmap = BitMap()
+        bitmap.add_range(0, _NUM_OFFSETS)
+        _every.append(bitmap)
+    return _every[0]
+
+
+def is_every_offset(bitmap: BitMap) -> bool:
+    """Tell whether a set is the one of all offsets."""
+    return len(_every) > 0 and bitmap is _every[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +61,7 @@ class KeptRows:
         sizes = (
             min(len(bitmap) * _MEMBER_BYTES, (bitmap.max() // _CONTAINER + 1) * _CONTAINER_BYTES)
             for bitmap in rows.values()
-            if bitmap is not every_offset()
+            if not is_every_offset(bitmap)
         )
         return cls(rows, sum(sizes) + _ENTRY_BYTES * (len(rows) + 1))
 
@@ -88,12 +97,12 @@ def subtract(rows: FragmentRows, others: FragmentRows) -> FragmentRows:
 def _union(bitmaps: list[BitMap]) -> BitMap:
     if len(bitmaps) == 1:
         return bitmaps[0]
-    if any(bitmap is every_offset() for bitmap in bitmaps):
+    if any(map(is_every_offset, bitmaps)):
         return every_offset()
     return BitMap.union(*bitmaps)
 
 
 def _common(left: BitMap, right: BitMap) -> BitMap:
-    if left is every_offset():
+    if is_every_offset(left):
         return right
-    return left if right is every_offset() else left & right
+    return left if is_every_offset(right) else left & right

@@ -62,6 +62,8 @@ class KeyRanges:
 
     def positions(self, keys: Keys) -> NDArray[np.int64]:
         """Return the positions of ascending keys that are asked for."""
+        if self.lower is not None and self.lower is self.upper:
+            return expanded(*keys.find(self.lower))
         return expanded(self.starts(keys), self.stops(keys))
 
 

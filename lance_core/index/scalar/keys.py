@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import UnusableSegmentError
-from lance_core.kernels.byte_keys import are_ascending, search_byte_keys
+from lance_core.kernels.byte_keys import are_ascending, find_byte_keys, search_byte_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,6 +57,15 @@ class Keys(Protocol):
             Whether keys that equal a needle stand before it.
         """
 
+    def find(self, needles: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the keys, which ascend, equal each needle: ``[starts[i], stops[i])``.
+
+        Parameters
+        ----------
+        needles
+            Of the same type, in any order.
+        """
+
 
 class NumberKeys:
     """Numbers, truth values and times, as whole numbers of the same order."""
@@ -98,43 +107,67 @@ class NumberKeys:
         )
         return found
 
+    def find(self, needles: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the keys, which ascend, equal each needle: ``[starts[i], stops[i])``."""
+        starts, stops = (self.search(needles, is_behind_equals=each) for each in (False, True))
+        return starts, stops
+
 
 class ByteKeys:
-    """Texts, binaries and decimals, as byte strings of the same order."""
+    """Texts, binaries and decimals, as byte strings of the same order.
 
-    __slots__ = ("_array", "_base", "_offsets")
+    Parameters
+    ----------
+    array
+        Holds them, and others beside.
+    offsets
+        Where they begin and end in the bytes of ``array``, shape ``(n + 1,)``, writable.
+    first
+        Position of the first in ``array``.
+    """
 
-    def __init__(self, array: pa.LargeBinaryArray) -> None:
-        _, offsets, data = array.buffers()
+    __slots__ = ("_array", "_base", "_first", "_offsets")
+
+    def __init__(
+        self, array: pa.LargeBinaryArray, offsets: NDArray[np.int64], first: int = 0
+    ) -> None:
+        data = array.buffers()[2]
         self._array = array
         self._base = 0 if data is None else data.address
-        size = len(array) + 1 if offsets is not None else 0
+        self._offsets = offsets
+        self._first = first
+
+    @classmethod
+    def of(cls, array: pa.LargeBinaryArray) -> ByteKeys:
+        """Return all values of an array."""
+        buffer = array.buffers()[1]
+        if len(array) == 0:
+            return cls(array, np.zeros(1, np.int64))
+        start = array.offset * np.int64().itemsize
         # Copied, because kernels take no read-only arrays.
-        self._offsets = (
-            np.frombuffer(offsets, np.int64, size, array.offset * np.int64().itemsize).copy()
-            if size > 0
-            else np.zeros(1, np.int64)
-        )
+        return cls(array, np.frombuffer(buffer, np.int64, len(array) + 1, start).copy())
 
     def __len__(self) -> int:
-        return len(self._array)
+        return len(self._offsets) - 1
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return int(self._array.nbytes + self._offsets.nbytes)
+        own = int(self._offsets[-1] - self._offsets[0])
+        return own + 2 * int(self._offsets.nbytes)  # the array has offsets too
 
     def part(self, start: int, stop: int) -> ByteKeys:
         """Return the keys ``[start, stop)``, sharing memory."""
-        return ByteKeys(self._array.slice(start, stop - start))
+        return ByteKeys(self._array, self._offsets[start : stop + 1], self._first + start)
 
     def take(self, positions: NDArray[np.int64]) -> ByteKeys:
         """Return the keys at ``positions``, copied."""
-        return ByteKeys(self._array.take(pa.array(positions)))
+        return ByteKeys.of(self._array.take(pa.array(self._first + positions)))
 
     def order(self) -> NDArray[np.int64]:
         """Return the positions of the keys in ascending order."""
-        order: NDArray[np.int64] = pc.array_sort_indices(self._array).to_numpy().astype(np.int64)
+        own = self._array.slice(self._first, len(self))
+        order: NDArray[np.int64] = pc.array_sort_indices(own).to_numpy().astype(np.int64)
         return order
 
     def is_ascending(self) -> bool:
@@ -150,6 +183,13 @@ class ByteKeys:
         )
         return found
 
+    def find(self, needles: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the keys, which ascend, equal each needle: ``[starts[i], stops[i])``."""
+        own = _of_kind(needles, ByteKeys)
+        starts, stops = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
+        find_byte_keys(self._base, self._offsets, own._base, own._offsets, starts, stops)
+        return starts, stops
+
 
 def keys_of(array: pa.Array) -> Keys:
     """Return values, none of them null, as keys; memory is copied or shared.
@@ -161,9 +201,9 @@ def keys_of(array: pa.Array) -> Keys:
     """
     kind = array.type
     if _is_text(kind) or pa.types.is_fixed_size_binary(kind):
-        return ByteKeys(array.cast(pa.large_binary()))
+        return ByteKeys.of(array.cast(pa.large_binary()))
     if pa.types.is_decimal(kind):
-        return ByteKeys(_ordered_decimals(array))
+        return ByteKeys.of(_ordered_decimals(array))
     if pa.types.is_boolean(kind):
         return NumberKeys(array.cast(pa.uint8()).to_numpy())
     if pa.types.is_floating(kind):

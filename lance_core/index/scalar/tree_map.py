@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.scalar.fragment_rows import every_offset
+from lance_core.index.scalar.fragment_rows import every_offset, is_every_offset
 from lance_core.row_set import bitmap_from_bytes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def encode_tree_map(rows: FragmentRows) -> bytes:
     """Serialize a set of rows, by ascending fragment id."""
     pieces = [_COUNT.pack(len(rows))]
     for key in sorted(rows):
-        bitmap = b"" if rows[key] is every_offset() else rows[key].serialize()
+        bitmap = b"" if is_every_offset(rows[key]) else rows[key].serialize()
         pieces += [_HEAD.pack(key, len(bitmap)), bitmap]
     return b"".join(pieces)
 
