@@ -127,7 +127,7 @@ def _fixed_width(values: FixedWidth, arrow_type: pa.DataType, place: Place) -> p
     try:
         width = arrow_type.bit_width
     except ValueError:
-        width = 0
+        width = None
     if width == BOOL_BITS and values.bits == _BYTE_BITS:  # full-zip pages give them a byte each
         values = replace(values, data=(values.data != 0).view(np.uint8), bits=BOOL_BITS)
     if width != values.bits or pa.types.is_nested(arrow_type):

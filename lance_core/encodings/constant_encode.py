@@ -32,14 +32,18 @@ def has_no_value(leaf: Leaf) -> bool:
     return leaf.values.num_values == 0 or (validity is not None and not bool(validity.any()))
 
 
+def has_no_bytes(values: Values) -> bool:
+    """Whether the type of the values is one of no bytes: binary of the fixed size 0."""
+    return isinstance(values, FixedWidth) and values.bits == 0
+
+
 def encode_all_null(leaf: Leaf, version: FileVersion) -> tuple[Buffers, pb.PageLayout]:
     """Encode a page that ``has_no_value``: its levels, or nothing where each row is a null."""
     layout = pb.ConstantLayout(layers=layer_numbers(leaf.layers))
     if _says_nothing(leaf):
         return (), pb.PageLayout(constant_layout=layout)
     if version is not FileVersion.V2_2:
-        levels = _raw(leaf.repetition), _raw(leaf.definition)
-        return levels, pb.PageLayout(constant_layout=layout)
+        return _raw_levels(leaf), pb.PageLayout(constant_layout=layout)
     bounds = np.array([0, leaf.num_levels], np.int64)
     repetition = LevelStream.of(leaf.repetition, bounds, version)
     definition = LevelStream.of(leaf.definition, bounds, version)
@@ -58,6 +62,13 @@ def _says_nothing(leaf: Leaf) -> bool:
     return leaf.layers.layers == (Layer.NULLABLE_ITEM,)
 
 
+def _raw_levels(leaf: Leaf) -> Buffers:
+    """Return the levels as they are, nothing where there are none."""
+    if leaf.repetition is None and leaf.definition is None:
+        return ()
+    return _raw(leaf.repetition), _raw(leaf.definition)
+
+
 def _raw(levels: Levels | None) -> NDArray[np.uint8]:
     return _NONE if levels is None else levels.view(np.uint8)
 
@@ -67,8 +78,8 @@ def encode_one_value(
 ) -> tuple[Buffers, pb.PageLayout] | None:
     """Encode a page whose values are all equal, or return None where it is none.
 
-    Only 2.2 pages without levels: levels beside a value would have to be raw, which takes more
-    than they and the value take in chunks.
+    Only 2.2 pages, and with levels only values of no bytes, which have no other form: levels
+    beside a value have to be raw, which takes more than they and the value take in chunks.
 
     Parameters
     ----------
@@ -81,6 +92,9 @@ def encode_one_value(
     """
     if version is not FileVersion.V2_2:
         return None
+    if has_no_bytes(leaf.values):
+        layout = pb.ConstantLayout(layers=layer_numbers(leaf.layers), inline_value=b"")
+        return _raw_levels(leaf), pb.PageLayout(constant_layout=layout)
     if leaf.repetition is not None or leaf.definition is not None:
         return None
     value = _only_value(leaf.values)

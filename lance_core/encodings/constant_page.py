@@ -64,7 +64,7 @@ class ConstantPage:
             raise place.corrupt(f"a constant page of {self.num_definition} levels")
         if len(page.buffers) > _MAX_SCALAR_BUFFERS:
             raise place.corrupt(f"a constant page has {len(page.buffers)} buffers")
-        if self.inline_value == b"" or (self.is_bool and self._width() not in {0, 1}):
+        if self.is_bool and self.inline_value is not None and len(self.inline_value) != 1:
             raise place.corrupt("a constant value of the wrong width")
         if self.inline_value is not None and self._has_scalar(page):
             raise place.corrupt("a constant page has two values")
@@ -72,8 +72,8 @@ class ConstantPage:
             raise place.corrupt("a constant page of lists has no levels")
 
     def direct(self, page: Page) -> DirectPage | None:
-        """Only a value of fixed width without levels is addressable."""
-        if self.inline_value is None or self._has_levels(page) or self.is_bool:
+        """Only a value of some fixed width without levels is addressable."""
+        if self.inline_value in {None, b""} or self._has_levels(page) or self.is_bool:
             return None
         return ConstantRow(self.inline_value)
 
@@ -91,9 +91,6 @@ class ConstantPage:
             self._rows(state, int(starts[start]), int(starts[stop]), stop - start, place)
             for start, stop in pieces
         ]
-
-    def _width(self) -> int:
-        return 0 if self.inline_value is None else len(self.inline_value)
 
     def _has_levels(self, page: Page) -> bool:
         return len(page.buffers) >= _NUM_LEVEL_BUFFERS

@@ -99,8 +99,8 @@ def _rle(message: pb.CompressiveEncoding, place: Place) -> Compression:
 def _split(message: pb.CompressiveEncoding, place: Place) -> Compression:
     bits = flat_bits(message.byte_stream_split.values, place, "byte stream split")
     Flat.of_width(bits, place)
-    if bits == BOOL_BITS:
-        raise place.corrupt("values of 1 bit have no bytes that were split")
+    if bits in {0, BOOL_BITS}:
+        raise place.corrupt(f"values of {bits} bits have no bytes that were split")
     return ByteStreamSplit(bits)
 
 

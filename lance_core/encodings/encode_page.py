@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.encodings.choose import choose_values, holds_bits
-from lance_core.encodings.constant_encode import encode_all_null, encode_one_value, has_no_value
+from lance_core.encodings.constant_encode import (
+    encode_all_null,
+    encode_one_value,
+    has_no_bytes,
+    has_no_value,
+)
 from lance_core.encodings.full_zip_encode import encode_full_zip
 from lance_core.encodings.hints import Hints
 from lance_core.encodings.leaf_types import offset_bits
@@ -105,6 +110,11 @@ def _encode(
     constant = encode_one_value(leaf, version, length_bits)
     if constant is not None:
         return constant
+    if has_no_bytes(leaf.values):
+        raise UnsupportedFeatureError(
+            f"column {field.name!r}: {version.value} files hold no values of no bytes but nulls;"
+            " write version 2.2"
+        )
     choice = choose_values(leaf.values, field, hints, version)
     if not choice.zipped:
         page = encode_mini_block(leaf, choice, version)

@@ -28,7 +28,7 @@ _MAX_BITS = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Flat(Compression):
-    """``bits`` per value: 1, or a multiple of 8."""
+    """``bits`` per value: 1, or a multiple of 8; 0 where the type has no bytes."""
 
     bits: int
     name: ClassVar[str] = "flat"
@@ -38,14 +38,14 @@ class Flat(Compression):
         """Check the width and return the encoding."""
         if bits > _MAX_BITS:
             raise place.corrupt(f"flat values of {bits} bits")
-        if bits != BOOL_BITS and (bits == 0 or bits % 8 != 0):
+        if bits != BOOL_BITS and bits % 8 != 0:
             raise place.unsupported(f"flat values of {bits} bits")
         return cls(bits)
 
     @property
     def raw_bits(self) -> int | None:
-        """The width, unless values share bytes."""
-        return None if self.bits == BOOL_BITS else self.bits
+        """The width, unless values share bytes or have none."""
+        return None if self.bits in {0, BOOL_BITS} else self.bits
 
     def decode_chunks(
         self, buffers: Sequence[Blocks], counts: NDArray[np.int64], place: Place
@@ -71,7 +71,7 @@ class Flat(Compression):
         return FixedWidth(data, self.bits, len(addresses))
 
     def _check(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> None:
-        if bool((blocks.sizes * 8 // self.bits < counts).any()):
+        if self.bits > 0 and bool((blocks.sizes * 8 // self.bits < counts).any()):
             raise place.corrupt(f"a buffer is shorter than its flat values of {self.bits} bits")
 
     def decode_blocks(self, blocks: Blocks, counts: NDArray[np.int64], place: Place) -> FixedWidth:

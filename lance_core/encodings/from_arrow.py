@@ -74,13 +74,13 @@ def _other(array: pa.Array, column: str) -> Values:
         return _fixed_size_lists(array, column)
     if pa.types.is_struct(kind):
         return _packed(array, column)
-    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_fixed_binary(kind):
+    if pa.types.is_primitive(kind) or _is_wide(kind):
         return _fixed_width(array)
     raise UnsupportedFeatureError(f"column {column!r}: {kind} has no form in a Lance file")
 
 
-def _is_fixed_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_binary(kind)) and kind.byte_width > 0
+def _is_wide(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def validity_of(array: pa.Array) -> Validity:

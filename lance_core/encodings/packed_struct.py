@@ -32,7 +32,7 @@ class PackedStruct(Compression):
     @classmethod
     def of(cls, child_bits: tuple[int, ...], inner: Compression, place: Place) -> PackedStruct:
         """Check the widths and return the encoding."""
-        if any(bits == 0 or bits % 8 != 0 for bits in child_bits) or len(child_bits) == 0:
+        if any(bits % 8 != 0 for bits in child_bits) or len(child_bits) == 0:
             raise place.unsupported(f"packed struct with children of {child_bits} bits")
         return cls(child_bits, inner)
 

@@ -41,7 +41,7 @@ def _pick(validity: Validity, rows: NDArray[np.int64]) -> Validity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidth:
-    """``num_values`` values of ``bits`` each: a multiple of 8, or 1 for booleans.
+    """``num_values`` values of ``bits`` each: a multiple of 8, which may be 0, or 1 for booleans.
 
     ``data`` has shape ``(n * bits / 8,)``; booleans take a whole byte of 0 or 1 each.
     """

@@ -133,6 +133,7 @@ def _bits(kind: pa.DataType) -> int | None:
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
     try:
-        return 0 if pa.types.is_null(kind) else int(kind.bit_width)
+        # a value of no bytes counts as a bit, so that pages of such values end
+        return 0 if pa.types.is_null(kind) else max(int(kind.bit_width), 1)
     except ValueError:
         return None

@@ -13,6 +13,7 @@ from lance_core.schema.arrow import arrow_type
 if TYPE_CHECKING:
     from lance_core.schema.field import LanceField
 
+_NO_BYTES = "fixed_size_binary:0"
 _LISTS_OF_STRUCTS = "fixed_size_list:struct:"
 
 
@@ -47,6 +48,9 @@ def check_storable(field: LanceField, path: str, version: FileVersion) -> None:
         if node.logical_type.startswith(_LISTS_OF_STRUCTS):
             # pylance cannot read such a column beside another one
             raise _refused(field, node, "fixed-size lists of structs are not written; use lists")
+        if node.logical_type.startswith("fixed_size_list:") and _NO_BYTES in node.logical_type:
+            # pylance writes them and refuses to read them
+            raise _refused(field, node, "fixed-size lists of no bytes are not written; use lists")
         if node.logical_type == "map" and version is not FileVersion.V2_2:
             raise _refused(field, node, f"maps need file version 2.2, not {version.value}")
         if node.asks_to_be_packed and not _can_be_packed(node, version):
@@ -61,12 +65,15 @@ def _can_be_packed(node: LanceField, version: FileVersion) -> bool:
 
     Which lists of numbers or strings have in 2.1+ files, where the key means nothing to them.
     """
+    if node.logical_type == "struct" and len(node.children) == 0:
+        return False  # pylance panics or reads nulls
     if version is FileVersion.V2_0:
-        return node.owns_column and (len(node.children) > 0 or node.logical_type != "struct")
+        return node.owns_column
     is_nested = any(
         len(below.children) > 1 or below.logical_type == "struct" for below in node.walk()
     )
-    return node.is_packed or not is_nested
+    has_empty = any(child.logical_type == _NO_BYTES for child in node.children)
+    return not has_empty if node.is_packed else not is_nested
 
 
 def _refused(field: LanceField, node: LanceField, reason: str) -> UnsupportedFeatureError:

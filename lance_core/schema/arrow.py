@@ -64,11 +64,19 @@ def _dictionary(rest: str) -> pa.DataType:
     return pa.dictionary(_parse(match[2]), _parse(match[1]), ordered=match[3] == "true")
 
 
-def _size(text: str) -> int:
-    """Read a width or dimension; Arrow takes negative ones for "variable"."""
-    if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) == 0:
+def _width(text: str) -> int:
+    """Read a number of bytes; Arrow takes negative ones for "variable"."""
+    if re.fullmatch(r"[0-9]{1,10}", text) is None:
         raise ValueError(text)
     return int(text)
+
+
+def _size(text: str) -> int:
+    """Read a dimension, which is never 0."""
+    size = _width(text)
+    if size == 0:
+        raise ValueError(text)
+    return size
 
 
 def _fixed_size_list(rest: str) -> pa.DataType:
@@ -79,7 +87,7 @@ def _fixed_size_list(rest: str) -> pa.DataType:
 
 
 _PARAMETRIC: dict[str, Callable[[str], pa.DataType]] = {
-    "fixed_size_binary": lambda width: pa.binary(_size(width)),
+    "fixed_size_binary": lambda width: pa.binary(_width(width)),
     "decimal:128": _decimal128,
     "decimal:256": _decimal256,
     "timestamp": _timestamp,

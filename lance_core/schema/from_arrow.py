@@ -197,7 +197,7 @@ def _fixed_size_list(kind: pa.FixedSizeListType, path: str) -> str:
 def _scalar(kind: pa.DataType, path: str) -> str:
     if kind in _NAMES:
         return _NAMES[kind]
-    if pa.types.is_fixed_size_binary(kind) and kind.byte_width > 0:
+    if pa.types.is_fixed_size_binary(kind):
         return f"fixed_size_binary:{kind.byte_width}"
     if pa.types.is_decimal128(kind) or pa.types.is_decimal256(kind):
         return f"decimal:{kind.bit_width}:{kind.precision}:{kind.scale}"

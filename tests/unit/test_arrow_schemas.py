@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_core.schema.tree import LanceSchema
 
 PLAIN_TYPES = [
+    pa.binary(0),
     pa.bool_(),
     pa.int8(),
     pa.uint64(),
@@ -63,7 +64,6 @@ REFUSED_TYPES = [
     pa.list_(pa.struct([pa.field("x", pa.int8())]), 2),
     pa.list_(pa.dictionary(pa.int8(), pa.string()), 2),
     pa.list_(pa.int8(), 0),
-    pa.binary(0),
     pa.dictionary(pa.int8(), pa.timestamp("us")),
     pa.dictionary(pa.int8(), pa.list_(pa.int8())),
 ]

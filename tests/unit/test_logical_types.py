@@ -64,7 +64,6 @@ def test_a_type_string_has_its_arrow_type(logical_type: str) -> None:
         "",
         "interval",
         "fixed_size_binary:-1",
-        "fixed_size_binary:0",
         "fixed_size_list:float:x",
         "fixed_size_list:float:99999999999",
         "timestamp:h:-",

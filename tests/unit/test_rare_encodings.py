@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_core.encodings.arrow_arrays import to_arrow
 from lance_core.encodings.blocks import blocks_of
 from lance_core.encodings.describe import describe
+from lance_core.encodings.layouts import describe_layout
 from lance_core.encodings.page import Loaded, Page
 from lance_core.encodings.place import Place
 from lance_core.encodings.steps import drive
@@ -23,6 +25,7 @@ from lance_core.proto import encodings20_pb2 as pb20, encodings21_pb2 as pb
 
 PLACE = Place("a.lance", "c")
 PIECES = [(0, 3), (7, 8), (1000, 1100), (2040, 2048)]
+EMPTY = pa.binary(0)
 BYTES = pb20.ArrayEncoding(flat=pb20.Flat(bits_per_value=8, buffer=pb20.Buffer()))
 
 
@@ -199,8 +202,25 @@ def test_the_message_of_packed_rows_describes_them_again() -> None:
     assert describe(encoding.message(), PLACE) == encoding
 
 
-def test_single_bits_cannot_be_split_into_bytes() -> None:
-    bit = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=1))
-    split = pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=bit))
-    with pytest.raises(CorruptFileError, match="1 bit"):
+@pytest.mark.parametrize("bits", [0, 1])
+def test_what_fills_no_byte_cannot_be_split_into_bytes(bits: int) -> None:
+    flat = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))
+    split = pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=flat))
+    with pytest.raises(CorruptFileError, match=f"{bits} bits"):
         describe(split, PLACE)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.bool_(), pa.string(), pa.null(), pa.list_(EMPTY)])
+def test_values_of_no_bytes_are_of_their_own_type_only(kind: pa.DataType) -> None:
+    values = FixedWidth(np.empty(0, np.uint8), 0, 3)
+    assert to_arrow(values, EMPTY, PLACE).to_pylist() == [b""] * 3
+    with pytest.raises(CorruptFileError, match="cannot be"):
+        to_arrow(values, kind, PLACE)
+
+
+def test_a_boolean_page_of_no_bytes_is_corrupt() -> None:
+    constant = pb.ConstantLayout(layers=[pb.REPDEF_ALL_VALID_ITEM], inline_value=b"")
+    message = pb.PageLayout(constant_layout=constant)
+    page = Page(0, 3, (), describe_layout(message, PLACE, is_bool=True), Loaded())
+    with pytest.raises(CorruptFileError, match="wrong width"):
+        page.layout.check(page, PLACE)

@@ -72,8 +72,8 @@ def encode_array(
     Raises
     ------
     UnsupportedFeatureError
-        Packed structs with other children than numbers, or a dictionary of as many items as its
-        indices can tell apart, and nulls besides.
+        Packed structs with other children than numbers, a dictionary of as many items as its
+        indices can tell apart, and nulls besides, or values of no bytes.
     """
     encoder = _Encoder(column, logical_type, hints)
     encoding = encoder.encode(values)
@@ -145,11 +145,22 @@ class _Encoder:
         return _no_nulls(self.flat(ends.view(np.uint8), _END_BITS))
 
     def _nullable(self, values: FixedWidth | FixedSizeLists) -> pb.ArrayEncoding:
+        if isinstance(values, FixedWidth) and values.bits == 0:
+            return self._no_bytes(values)
         if values.validity is None:
             return _no_nulls(self._without_nulls(values))
         validity = self.flat(np.packbits(values.validity, bitorder="little"), BOOL_BITS)
         some = pb.Nullable.SomeNull(validity=validity, values=self._without_nulls(values))
         return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=some))
+
+    def _no_bytes(self, values: FixedWidth) -> pb.ArrayEncoding:
+        """Encode values of a type of no bytes: pylance panics at others than nulls."""
+        if values.validity is None or bool(values.validity.any()):
+            raise UnsupportedFeatureError(
+                f"column {self._column!r}: 2.0 files hold no values of no bytes but nulls; write"
+                " version 2.2"
+            )
+        return self.encode(AllNull(values.num_values))
 
     def _without_nulls(self, values: FixedWidth | FixedSizeLists) -> pb.ArrayEncoding:
         if isinstance(values, FixedSizeLists):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlatArray:
-    """``bits`` per value: 1, or a multiple of 8; ``buffer`` counts the page's buffers."""
+    """``bits`` per value: 1, or a multiple of 8, even 0; ``buffer`` counts the page's buffers."""
 
     bits: int
     buffer: int
@@ -58,7 +58,7 @@ class FlatArray:
 
     def raw(self, page: Page) -> RawRows | None:
         """Values of whole bytes lie where the buffer begins."""
-        if self.codec is not None or self.bits == BOOL_BITS:
+        if self.codec is not None or self.bits in {0, BOOL_BITS}:
             return None
         return RawRows(page.buffers[self.buffer][0], self.bits // 8)
 
