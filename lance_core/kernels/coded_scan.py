@@ -25,6 +25,7 @@ from lance_core.kernels.memory import (
     float32_at,
     prefetch,
     prefetch_bytes,
+    uint32_at,
     uint64_at,
 )
 from lance_core.kernels.sq_distance import squared_code_gap
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 1024
 _STATE_WORDS = 2
 _FLOAT_BYTES = 4
+_ORDINAL_BYTES = 4
 _ROWS_AHEAD = 4
 _AHEAD_BYTES = 2048
 # Blocks that are scored whole after one of which most vectors came near.
@@ -70,9 +72,10 @@ def scan_coded_pages(
     Parameters
     ----------
     pages
-        Shape ``(n, 6)``, C-contiguous and writable: where the vectors of a page (float32) lie one
-        after the other, how many there are, the ordinal of the first, where the codes of their
-        first dimensions lie (0 = there are no codes), where the rest, and which grid these have.
+        Shape ``(n, 7)``, C-contiguous and writable: where the vectors of a page (float32) lie one
+        after the other, how many there are, the ordinal of the first, where their ordinals lie
+        (uint32; 0 = they count up from the first), where the codes of their first dimensions lie
+        (0 = there are no codes), where the rest, and which grid these have.
     grids
         Shape ``(g, 4)``: start and step of each grid, the largest distance that any vector has from
         its codes, and the largest squared length of a vector.
@@ -112,7 +115,7 @@ def _scan(
     places, gaps = np.empty(_BLOCK_ROWS, np.int32), np.empty(_BLOCK_ROWS, np.int32)
     coded_for = np.int64(-1)
     for page in range(len(pages)):
-        vectors, num_rows, first_ordinal, its_codes, its_rest, grid = pages[page]
+        vectors, num_rows, first_ordinal, its_ordinals, its_codes, its_rest, grid = pages[page]
         start, step, error, longest = grids[grid]
         if its_codes != 0 and grid != coded_for:
             coded_for = grid
@@ -133,8 +136,13 @@ def _scan(
                     first_codes, rest_codes, count, codes[q], limit, pauses[q], places, gaps
                 )
                 score_places(block, count, places[:near], queries[q], metric, distances)
-                for i in range(near):
-                    ordinals[i] = first_ordinal + first + places[i]
+                if its_ordinals == 0:
+                    for i in range(near):
+                        ordinals[i] = first_ordinal + first + places[i]
+                else:
+                    listed = uint32_at(its_ordinals + first * _ORDINAL_BYTES, count)
+                    for i in range(near):
+                        ordinals[i] = listed[places[i]]
                 keys = uint64_at(tops[q, 0], tops[q, 1])
                 offer_rows(
                     distances[:near], ordinals[:near], words, keys, state, tops[q, 3], lowers[q]
@@ -351,6 +359,6 @@ def score_places(
 def _warm() -> None:
     vectors, codes = np.ones((300, 80), np.float32), np.zeros((300, 80), np.uint8)
     place = address_of(codes)
-    pages = np.array([[address_of(vectors), 300, 0, place, place, 0]], np.int64)
+    pages = np.array([[address_of(vectors), 300, 0, 0, place, place, 0]], np.int64)
     words, grids = np.full(5, 2**64 - 1, np.uint64), np.array([[0.0, 1.0, 9.0, 80.0]])
     scan_coded_pages(pages, grids, vectors[:1].copy(), L2, words, [TopRows(1, 300)])

@@ -9,7 +9,7 @@ the squared distance of such is twice the cosine distance. For dot the codes are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LARGEST_CODE = 255
 FIRST_PART = 64
 """Dimensions whose codes lie apart from the rest: of most vectors these are enough."""
+MOST_DIMENSIONS = 1 << 15
+"""Sums of squared gaps of bytes have to fit 31 bits."""
 
 _FLOAT_BYTES = 4
 _SIXTEEN_DIGITS = 1e-14  # what float64 numbers of size 1 may be wrong by after some steps
@@ -32,6 +34,57 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 _INFINITY = np.uint32(0x7F80_0000)
 # Squared lengths between which float32 sums of squares neither vanish nor overflow.
 _SHORTEST, _LONGEST = 1e-30, 1e30
+
+
+class Grid(NamedTuple):
+    """What codes stand for: numbers from ``start`` on, ``step`` apart.
+
+    ``error`` is an upper bound of the distance of any vector from its codes, ``longest`` the
+    largest squared length, infinite if a vector is not finite.
+    """
+
+    start: float
+    step: float
+    error: float
+    longest: float
+
+
+def encode_vectors(
+    address: int, metric: int, first: NDArray[np.uint8], rest: NDArray[np.uint8]
+) -> Grid | None:
+    """Write the codes of vectors that lie one after the other; None if they cannot be coded.
+
+    Parameters
+    ----------
+    address
+        Where the first vector, of float32, lies.
+    metric
+        L2 or COSINE.
+    first, rest
+        Shape ``(n, part of d)`` each, C-contiguous: receive the codes of the first dimensions and
+        of the others.
+    """
+    count, width = len(first), first.shape[1] + rest.shape[1]
+    bounds, largest = np.array([np.inf, -np.inf]), np.zeros(2, np.float64)
+    find_range(address, count, width, metric, bounds)
+    if not np.isfinite(bounds).all():
+        return None
+    start, step = grid_over(bounds)
+    places = (address_of(first), address_of(rest))
+    encode_run(address, count, width, metric, start, step, *places, largest)
+    return finished_grid(start, step, width, largest)
+
+
+def grid_over(bounds: NDArray[np.float64]) -> tuple[float, float]:
+    """Return start and step of a grid from the smallest to the largest number."""
+    start, span = float(bounds[0]), float(bounds[1] - bounds[0])
+    return start, span / LARGEST_CODE if span > 0 else 1.0
+
+
+def finished_grid(start: float, step: float, width: int, largest: NDArray[np.float64]) -> Grid:
+    """Return a grid with what `encode_run` found of all vectors on it."""
+    error = largest_miss(float(np.sqrt(largest[0])), width, start, step)
+    return Grid(start, step, error, float(largest[1]))
 
 
 @kernel

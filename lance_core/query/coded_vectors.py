@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.cache.keys import CacheKey
-from lance_core.index.vector.metric import Metric
+from lance_core.cache.shares import most_bytes_of_codes
 from lance_core.kernels.memory import address_of
+from lance_core.kernels.vector_codes import MOST_DIMENSIONS
 from lance_core.scan.vector_codes import VectorCodes
 
 if TYPE_CHECKING:
@@ -18,16 +19,11 @@ if TYPE_CHECKING:
 
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.ids import FragmentId
+    from lance_core.index.vector.metric import Metric
     from lance_core.query.deadline import Deadline
     from lance_core.query.searchable_rows import VectorPages
     from lance_core.scan.vector_column import VectorColumn, VectorRuns
 
-# By the metric whose codes serve it.
-_CODED_FOR = {Metric.L2: Metric.L2, Metric.DOT: Metric.L2, Metric.COSINE: Metric.COSINE}
-# Sums of squared gaps of bytes have to fit 31 bits.
-_MOST_DIMENSIONS = 1 << 15
-# Codes of one scan take at most this part of the cache.
-_CACHE_PART = 8
 # Numbers from which on a scan takes long enough (50 microseconds) to be worth it.
 _FEWEST_NUMBERS = 1 << 19
 # So many for each fragment too: asking for its codes takes as long as scoring a tenth of that.
@@ -57,12 +53,12 @@ class CodeTable:
         """Return the table of pages that `scan_coded_pages` takes; grids are those of fragments."""
         places = self._places[pages.fragments]
         places[:, :2] += places[:, 2:] * pages.first_offsets[:, np.newaxis]
-        found = np.empty((len(places), 6), np.int64)
+        found = np.zeros((len(places), 7), np.int64)
         found[:, 0] = pages.addresses
         found[:, 1] = pages.num_rows
         found[:, 2] = pages.first_ordinals
-        found[:, 3:5] = places[:, :2]
-        found[:, 5] = pages.fragments
+        found[:, 4:6] = places[:, :2]
+        found[:, 6] = pages.fragments
         return found
 
 
@@ -75,7 +71,7 @@ class CodedVectors:
     def __init__(self, cache: ByteCache, column: VectorColumn) -> None:
         self._cache = cache
         self._column = column
-        self._most_bytes = cache.stats.budget_bytes // _CACHE_PART
+        self._most_bytes = most_bytes_of_codes(cache)
 
     def find(
         self,
@@ -93,7 +89,7 @@ class CodedVectors:
         runs
             The vectors of the fragments.
         """
-        coded_for = _CODED_FOR.get(metric)
+        coded_for = metric.coded_for
         if coded_for is None or not self._is_worth_it(runs):
             return None
         codes = [
@@ -107,7 +103,7 @@ class CodedVectors:
         if column.type.is_multi:
             return False
         numbers = sum(each.num_vectors for each in runs) * column.dimension
-        is_small = column.dimension <= _MOST_DIMENSIONS and numbers <= self._most_bytes
+        is_small = column.dimension <= MOST_DIMENSIONS and numbers <= self._most_bytes
         return is_small and numbers >= max(_FEWEST_NUMBERS, len(runs) * _FEWEST_IN_FRAGMENT)
 
     def _codes(

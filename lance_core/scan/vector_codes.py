@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.vector_codes import (
     FIRST_PART,
-    LARGEST_CODE,
     encode_run,
     find_range,
-    largest_miss,
+    finished_grid,
+    grid_over,
 )
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.kernels.vector_codes import Grid
     from lance_core.scan.vector_column import VectorRuns
 
     _Work = Generator[int, None, "Grid | None"]
@@ -30,19 +31,6 @@ _PIECE_NUMBERS = 1 << 22
 _FLOAT_BYTES = 4
 # Coding a vector takes as long as scoring five.
 _CODING_COST = 5
-
-
-class Grid(NamedTuple):
-    """What codes stand for: numbers from ``start`` on, ``step`` apart.
-
-    ``error`` is an upper bound of the distance of any vector from its codes, ``longest`` the
-    largest squared length, infinite if a vector is not finite.
-    """
-
-    start: float
-    step: float
-    error: float
-    longest: float
 
 
 class VectorCodes:
@@ -120,14 +108,12 @@ def _make(
         yield count * width
     if not np.isfinite(bounds).all():
         return None
-    start, span = float(bounds[0]), float(bounds[1] - bounds[0])
-    step = span / LARGEST_CODE if span > 0 else 1.0
+    start, step = grid_over(bounds)
     for address, row, count in _pieces(runs, width):
         places = (address_of(first[row:]), address_of(rest[row:]))
         encode_run(address, count, width, metric, start, step, *places, largest)
         yield _CODING_COST * count * width
-    error = largest_miss(float(np.sqrt(largest[0])), width, start, step)
-    return Grid(start, step, error, float(largest[1]))
+    return finished_grid(start, step, width, largest)
 
 
 def _mapping_of(runs: VectorRuns) -> object:

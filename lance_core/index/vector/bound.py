@@ -12,6 +12,7 @@ from lance_core.cache.keys import CacheKey
 from lance_core.errors import InvalidRequestError
 from lance_core.index.candidates import Candidates
 from lance_core.index.vector.blocks import PartitionBlock, load_blocks
+from lance_core.index.vector.coded_flat import coded_flat
 from lance_core.index.vector.held_partitions import HeldPartitions
 from lance_core.io.metering import current_meter
 from lance_core.kernels.gather import pick_rows
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from lance_core.cache.byte_cache import ByteCache
     from lance_core.index.ordinals import RowSpace
-    from lance_core.index.vector.quantizer import SearchOptions
+    from lance_core.index.vector.quantizer import Searcher, SearchOptions
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.table.frag_reuse import FragmentReuse
@@ -80,6 +81,7 @@ class BoundSegment:
         self._store_key = store_key
         self._name = (segment.uuid, space.key, reuse_key)
         self._mapped = segment.mapped_payload(scheduler.store)
+        self._searcher: Searcher = coded_flat(segment, cache, store_key) or segment.searcher
         self._lock = threading.Lock()
         self._blocks: list[Callable[[], PartitionBlock | None]]
         self._blocks = [_absent] * segment.num_partitions
@@ -187,7 +189,7 @@ class BoundSegment:
             raise InvalidRequestError(
                 f"a mask of {len(words)} words is too short for {self.space.size} rows"
             )
-        segment.searcher.search(held, np.array(query, np.float32), words, top, options)
+        self._searcher.search(held, np.array(query, np.float32), words, top, options)
 
     def candidates(self, top: TopRows) -> Candidates:
         """Return what ``top`` has kept of this segment's rows, by distance, then row id."""

@@ -37,6 +37,11 @@ class Metric(StrEnum):
         """What kernels take stored vectors as."""
         return _BYTE if self == Metric.HAMMING else _FLOAT32
 
+    @property
+    def coded_for(self) -> Metric | None:
+        """The metric whose byte codes bound this one's distances, None where none do."""
+        return {Metric.DOT: Metric.L2, Metric.HAMMING: None}.get(self, self)
+
 
 _BYTE, _FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
 
