@@ -12,7 +12,7 @@ from lance_core.encodings.chunk_index import NOT_LOADED, ChunkIndex
 from lance_core.encodings.rows import expand_ranges
 from lance_core.file.direct_pages import describe_direct_pages
 from lance_core.kernels.bitpacking import DONE, UNSIGNED
-from lance_core.kernels.direct_rows import CONSTANT, RAW, copy_ranges, copy_rows
+from lance_core.kernels.direct_rows import CONSTANT, RAW, copy_few_rows, copy_ranges, copy_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lance_core.file.page_list import PageList
 
 _WIDTHS = (8, 4, 2, 1)
+_FEW_ROWS = 256
 
 
 class DirectColumn:
@@ -129,7 +130,8 @@ class DirectColumn:
         self, bases: NDArray[np.int64], rows: NDArray[np.int64], table: ChunkTables
     ) -> NDArray[np.uint8]:
         out = np.empty(len(rows) * self._stride, self._element)
-        bad = copy_rows(
+        copy = copy_few_rows if len(rows) <= _FEW_ROWS else copy_rows
+        bad = copy(
             bases,
             rows,
             table.first_rows,

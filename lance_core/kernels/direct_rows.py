@@ -157,6 +157,22 @@ def copy_rows(
 
 
 @kernel(brief=True)
+def copy_few_rows(
+    bases: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    first_rows: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+    constants: NDArray[np.unsignedinteger],
+    stride: int,
+    out: NDArray[np.unsignedinteger],
+) -> int:
+    """Do as `copy_rows`, for so few that giving the GIL away would take longer."""
+    return copy_rows(bases, rows, first_rows, offsets, sizes, kinds, constants, stride, out)
+
+
+@kernel(brief=True)
 def are_inside(rows: NDArray[np.int64], num_rows: int) -> bool:
     """Tell whether all of some rows, shape ``(n,)``, are among the first ``num_rows``."""
     inside = True
@@ -174,3 +190,4 @@ def _warm() -> None:
         values = np.empty(0, element)
         copy_ranges(none, none, none, none, none, none, kinds, values, 1, values)
         copy_rows(none, none, none, none, none, kinds, values, 1, values)
+        copy_few_rows(none, none, none, none, none, kinds, values, 1, values)

@@ -89,7 +89,7 @@ def score_rows(
         Shape ``(n,)``; NaN where a vector has no distance, for the caller to drop.
     """
     distances = np.empty(len(addresses), np.float32)
-    _score_rows(addresses, query, metric, distances)
+    score_addresses(addresses, query, metric, distances)
     return distances
 
 
@@ -123,12 +123,13 @@ def _scan_pages(
 
 
 @kernel
-def _score_rows(
+def score_addresses(
     addresses: NDArray[np.int64],
     query: NDArray[np.float32],
     metric: int,
     distances: NDArray[np.float32],
 ) -> None:
+    """Write the exact distance of each vector named by its address."""
     row_bytes = stored_bytes(len(query), metric)
     for i in range(min(_ROWS_AHEAD, len(addresses))):
         prefetch_bytes(addresses[i], row_bytes)

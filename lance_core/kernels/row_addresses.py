@@ -12,7 +12,8 @@ from lance_core.kernels.topk import distance_of, pack_key
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FEW = 512
+FEW_ROWS = 512
+"""So few that sorting them in a kernel is faster than by numpy."""
 _SEVERAL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # no file has that many rows
 
 
@@ -42,7 +43,7 @@ def by_fragment(row_addresses: NDArray[np.uint64]) -> tuple[NDArray[np.int64], l
         The places of the rows, shape ``(n,)``, group after group; and where in it each group ends.
     """
     order = np.empty(len(row_addresses), np.int64)
-    if len(row_addresses) > _FEW:
+    if len(row_addresses) > FEW_ROWS:
         fragments = row_addresses >> np.uint64(32)
         order[:] = np.argsort(fragments, kind="stable")
         ends = np.flatnonzero(np.diff(fragments[order])) + 1
@@ -71,7 +72,7 @@ def pointers_to_rows(
         Bytes per row.
     """
     found = np.empty(len(row_addresses), np.int64)
-    _pointers_to_rows(_own(row_addresses), first_addresses, pointers, row_bytes, found)
+    find_pointers(_own(row_addresses), first_addresses, pointers, row_bytes, found)
     return found
 
 
@@ -82,13 +83,13 @@ def nearest_first(
 
     All four arrays have shape ``(n,)``; those given are C-contiguous and writable.
     """
-    if len(distances) > _FEW:
+    if len(distances) > FEW_ROWS:
         # NaN sorts behind every number, so what is to be left out stands at the end.
         num_nan = int(np.count_nonzero(np.isnan(distances)))
         order = np.lexsort((row_ids, distances))[: len(distances) - num_nan]
         return distances[order], row_ids[order]
     sorted_distances, sorted_ids = np.empty_like(distances), np.empty_like(row_ids)
-    count = _sort_few(distances, row_ids, sorted_distances, sorted_ids)
+    count = sort_few(distances, row_ids, sorted_distances, sorted_ids)
     return sorted_distances[:count], sorted_ids[:count]
 
 
@@ -129,20 +130,21 @@ def _by_fragment(
 
 
 @kernel(brief=True)
-def _pointers_to_rows(
+def find_pointers(
     rows: NDArray[np.uint64],
     first_addresses: NDArray[np.uint64],
     pointers: NDArray[np.int64],
     row_bytes: int,
     found: NDArray[np.int64],
 ) -> None:
+    """Write where each row lies in memory."""
     for i in range(len(found)):
         run = np.searchsorted(first_addresses, rows[i], side="right") - 1
         found[i] = pointers[run] + np.int64(rows[i] - first_addresses[run]) * row_bytes
 
 
 @kernel(ordered=True, brief=True)
-def _sort_few(
+def sort_few(
     distances: NDArray[np.float32],
     row_ids: NDArray[np.uint64],
     sorted_distances: NDArray[np.float32],

@@ -17,7 +17,7 @@ from lance_core.io.metering import current_meter
 from lance_core.query.coded_vectors import CodedVectors
 from lance_core.query.flat_search import scan_vectors
 from lance_core.query.listed_rows import ListedRows, list_rows
-from lance_core.query.merge import rank, rank_first, within
+from lance_core.query.merge import rank_first, within
 from lance_core.query.planner import choose_index
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import RowMask
@@ -181,10 +181,8 @@ class ColumnSearch:
         """
         if len(candidates) == 0:
             return candidates
-        distances = self.stored.score(
-            self.addresses(candidates.row_ids), query, metric, resident_only=resident_only
-        )
-        return rank(distances, candidates.row_ids)
+        addresses = self.addresses(candidates.row_ids)
+        return self.stored.rank(candidates, addresses, query, metric, resident_only=resident_only)
 
     def vectors_of(self, row_ids: Sequence[int]) -> list[NDArray[np.float32]]:
         """Return what to search by for each row that a caller names by its id.

@@ -326,7 +326,7 @@ def _kind(value: object) -> str:
 
 
 def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, (bool, np.bool_)):
+    if value is not True and value is not False and not isinstance(value, (bool, np.bool_)):
         raise InvalidRequestError(f"{name} is {value!r}; it must be True or False")
 
 

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import InvalidRequestError
+from lance_core.index.candidates import Candidates
 from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
 from lance_core.kernels.exact import score_rows
+from lance_core.kernels.exact_rank import rank_stored_rows
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.multivector import score_lists
+from lance_core.kernels.row_addresses import FEW_ROWS
+from lance_core.query.merge import rank
 from lance_core.query.residency import NotResidentError
 from lance_core.scan.projection import ProjectedColumn, Projection
 from lance_core.scan.take import take_rows
@@ -98,6 +102,33 @@ class StoredVectors:
         if taken.is_valid is not None:
             distances[~taken.is_valid] = np.nan
         return distances
+
+    def rank(
+        self,
+        candidates: Candidates,
+        addresses: NDArray[np.uint64],
+        query: NDArray[np.float32],
+        metric: str,
+        *,
+        resident_only: bool,
+    ) -> Candidates:
+        """Score candidates, which lie at ``addresses``, and rank them anew; else like `score`.
+
+        Rows without a distance are dropped.
+        """
+        mapped = None
+        if len(addresses) <= FEW_ROWS and not self._column.type.is_multi:
+            mapped = self._column.mapped_runs(addresses)
+        if mapped is None:
+            distances = self.score(addresses, query, metric, resident_only=resident_only)
+            return rank(distances, candidates.row_ids)
+        row_bytes = self._column.row_bytes
+        current_meter().bytes_read += len(addresses) * row_bytes
+        own_query, code = np.array(query, np.float32), Metric(metric).code
+        rows = (addresses, candidates.row_ids)
+        found = rank_stored_rows(*rows, mapped.table, row_bytes, own_query, code)
+        del mapped  # it kept the vectors alive until here
+        return Candidates(*found)
 
     def vectors_of(
         self, addresses: NDArray[np.uint64], row_ids: Sequence[int]

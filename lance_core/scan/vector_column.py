@@ -26,7 +26,7 @@ from lance_core.scan.vector_type import vector_type
 from lance_core.schema.arrow import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -95,7 +95,7 @@ class VectorColumn:
         self._cache = cache
         self._snapshot = snapshot
         self._fragments = snapshot.fragments_by_id
-        self._mapped = _MappedRuns(self.row_bytes)
+        self._mapped = MappedRuns(self.row_bytes)
         self._lock = threading.Lock()
 
     def runs(self, fragment_id: FragmentId) -> VectorRuns:
@@ -126,14 +126,20 @@ class VectorColumn:
         row_addresses
             Shape ``(n,)``, not empty: live rows of this version.
         """
-        mapped = self._mapped_runs(_fragments_of(row_addresses))
+        mapped = self.mapped_runs(row_addresses)
         return None if mapped is None else (mapped.pointers(row_addresses), mapped)
 
-    def _mapped_runs(self, wanted: Sequence[FragmentId]) -> _MappedRuns | None:
-        """Return a table that holds the runs of these fragments, None when one cannot be mapped.
+    def mapped_runs(self, row_addresses: NDArray[np.uint64]) -> MappedRuns | None:
+        """Return a table of runs that all of these rows lie in, None when one cannot be mapped.
 
         Every file is looked up in the store at each use, which checks that it is still whole.
+
+        Parameters
+        ----------
+        row_addresses
+            Shape ``(n,)``, not empty: live rows of this version.
         """
+        wanted = _fragments_of(row_addresses)
         mapped = self._mapped
         fresh: dict[int, VectorRuns] = {}
         for fragment_id in wanted:
@@ -145,7 +151,7 @@ class VectorColumn:
                 fresh[fragment_id] = runs
         if fresh:
             with self._lock:
-                mapped = _MappedRuns(self.row_bytes, {**self._mapped.runs, **fresh})
+                mapped = MappedRuns(self.row_bytes, {**self._mapped.runs, **fresh})
                 self._mapped = mapped
         return mapped
 
@@ -240,8 +246,17 @@ def _one_run(
     )
 
 
-class _MappedRuns:
-    """Runs of all mapped fragments in one ascending table; never changed once made."""
+class MappedRuns:
+    """Runs of all mapped fragments in one ascending table; never changed once made.
+
+    Keeps the memory mapped.
+
+    Attributes
+    ----------
+    table
+        The address of the first row of each run, shape ``(r,)``, ascending, and where in memory
+        its vector lies.
+    """
 
     def __init__(self, row_bytes: int, runs: dict[int, VectorRuns] | None = None) -> None:
         self.runs = {} if runs is None else runs
@@ -249,18 +264,20 @@ class _MappedRuns:
         ordered = sorted(self.runs.items())
         fragments = [np.full(len(r.addresses), f, np.uint64) for f, r in ordered]
         first_offsets = [r.first_offsets for _, r in ordered]
-        self._first = (
+        first = (
             (np.concatenate(fragments) << np.uint64(32))
             | np.concatenate(first_offsets).astype(np.uint64)
             if ordered
             else np.empty(0, np.uint64)
         )
-        self._addresses = (
+        addresses = (
             np.concatenate([r.addresses for _, r in ordered]) if ordered else np.empty(0, np.int64)
         )
+        self.table: tuple[NDArray[np.uint64], NDArray[np.int64]] = (first, addresses)
 
     def pointers(self, row_addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return pointers_to_rows(row_addresses, self._first, self._addresses, self._row_bytes)
+        """Return the memory address of each row's vector, shape ``(n,)``."""
+        return pointers_to_rows(row_addresses, *self.table, self._row_bytes)
 
 
 def _fragments_of(row_addresses: NDArray[np.uint64]) -> list[FragmentId]:

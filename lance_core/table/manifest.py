@@ -61,7 +61,7 @@ class Manifest:
         """Feature flag words."""
         return FeatureFlags(self.message.reader_feature_flags, self.message.writer_feature_flags)
 
-    @property
+    @cached_property
     def has_stable_row_ids(self) -> bool:
         """Whether rows have ids that stay when they move."""
         return self.message.reader_feature_flags & Feature.STABLE_ROW_IDS != 0

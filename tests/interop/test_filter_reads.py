@@ -183,7 +183,7 @@ def test_a_filter_is_left_when_nobody_waits_for_it(root, deadline, error):
 
 def test_filtered_queries_and_batches_compile_no_kernel_anew(root):
     dataset = lance_core.open_dataset(str(root), session=Session(few_rows=100))
-    kernels: list[Any] = [exact._score_rows, exact_batch._scan_pages_for_all, masks.copy_bits]
+    kernels: list[Any] = [exact.score_addresses, exact_batch._scan_pages_for_all, masks.copy_bits]
     options: list[dict[str, Any]] = [{"filter": FEW}, {"filter": HALF}, {"use_index": False}]
     for each in options:
         dataset.run(request(range(3), batched=True, **each))
