@@ -23,7 +23,7 @@ def delete_rows(files: TableFiles, snapshot: Snapshot, predicate: str) -> Snapsh
     snapshot
         The version whose rows are judged first; the newest one after a conflict.
     predicate
-        True for the rows to delete, see `expr.predicate`. Where it is unknown, rows stay.
+        True for the rows to delete, see `lance_core.expr`. Where it is unknown, rows stay.
 
     Returns
     -------

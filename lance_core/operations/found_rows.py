@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 
-from lance_core.expr.predicate import parse_predicate
+from lance_core.expr.filter import parse_filter
 from lance_core.ids import FragmentId
 from lance_core.io.waiting import for_each
 from lance_core.row_address import fragment_of, offset_of
@@ -48,7 +48,7 @@ def find_rows(files: TableFiles, snapshot: Snapshot, predicate: str) -> RowsFoun
     InvalidRequestError
         It is no predicate, names a column that there is not, or a literal does not fit its column.
     """
-    parsed = parse_predicate(predicate)
+    parsed = parse_filter(predicate, snapshot.schema)
     projection = with_address(resolve_projection(snapshot.schema, parsed.columns))
     found: dict[FragmentId, BitMap] = {}
     for batch in scan_rows(files, snapshot, projection):

@@ -44,7 +44,7 @@ def update_rows(
         batches of whole rows, as they are, to arrays of the column's type. Functions may be called
         again after a conflict.
     predicate
-        True for the rows to update, see `expr.predicate`.
+        True for the rows to update, see `lance_core.expr`.
 
     Returns
     -------

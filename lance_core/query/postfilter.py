@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from lance_core.index.candidates import Candidates
 from lance_core.query.query_result import DISTANCE_FIELD
-from lance_core.query.row_filter import checking, filter_columns, parse_filter
+from lance_core.query.row_filter import checking, read_filter
+from lance_core.scan.projection import resolve_projection
 from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,15 +24,24 @@ if TYPE_CHECKING:
 
 
 class Postfilter:
-    """A predicate that judges rows found by a search; it may name their ``_distance``.
+    """A filter that judges rows found by a search; it may name their ``_distance``.
 
     Raises errors like `lance_core.query.row_filter.RowFilter`.
     """
 
-    def __init__(self, session: Session, snapshot: Snapshot, text: str, deadline: Deadline) -> None:
-        self._predicate = parse_filter(text, deadline)
+    def __init__(
+        self,
+        session: Session,
+        snapshot: Snapshot,
+        text: str,
+        deadline: Deadline,
+        *,
+        params: Mapping[str, object] | None = None,
+    ) -> None:
         # A column of the table of this name cannot be in an answer.
-        columns = filter_columns(snapshot.schema, self._predicate, deadline, (DISTANCE_FIELD,))
+        self._filter = read_filter(text, snapshot.schema, deadline, others=(DISTANCE_FIELD,))
+        stored = [each for each in self._filter.columns if each != DISTANCE_FIELD.name]
+        columns = resolve_projection(snapshot.schema, stored)
         self._names = [*columns.schema.names, DISTANCE_FIELD.name]
         self._taker = RowTaker(session.files, snapshot, columns)
 
@@ -46,7 +56,7 @@ class Postfilter:
         stored = self._taker.take(np.concatenate(addresses))
         columns = [*(_joined(column) for column in stored), pa.array(distances)]
         batch = pa.RecordBatch.from_arrays(columns, self._names)
-        passes = self._predicate.holds(batch, checking(deadline)).to_numpy(zero_copy_only=False)
+        passes = self._filter.holds(batch, checking(deadline)).to_numpy(zero_copy_only=False)
         ends = np.cumsum([len(each) for each in found])
         return [
             Candidates(each.distances[kept], each.row_ids[kept])

@@ -7,11 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from lance_core.cache.keys import CacheKey
-from lance_core.errors import UnknownColumnError
-from lance_core.expr.predicate import PredicateLimits, parse_predicate
+from lance_core.expr.filter import parse_filter
+from lance_core.expr.limits import FilterLimits
 from lance_core.ids import FragmentId
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import RowMask, mask_passing
@@ -23,17 +22,18 @@ from lance_core.scan.rows import scan_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from lance_core.expr.predicate import Check, Predicate
+    from lance_core.expr.filter import Filter
+    from lance_core.expr.limits import Check
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_masks import AddressRuns
     from lance_core.query.session import Session
-    from lance_core.scan.projection import Projection
     from lance_core.schema.tree import LanceSchema
     from lance_core.table.snapshot import Snapshot
 
-_LIMITS = PredicateLimits(characters=1 << 20, comparisons=20_000)
+LIMITS = FilterLimits(characters=1 << 20, comparisons=20_000)
 """So large that nobody who writes a filter finds them, so small that none takes whole seconds."""
 _DIGEST_BYTES = 16
 _BATCH_ROWS = 1 << 16
@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 1 << 22
 
 
 class RowFilter:
-    """Which rows of a version pass a predicate; kept in the cache, fragment by fragment.
+    """Which rows of a version pass a filter; kept in the cache, fragment by fragment.
 
     Parameters
     ----------
@@ -51,29 +51,44 @@ class RowFilter:
     snapshot
         The version.
     text
-        The predicate.
+        The filter, see `lance_core.expr`.
     deadline
         Looked at while it is read.
+    params
+        Values for the ``$name``s of the text.
+
+    Attributes
+    ----------
+    filter
+        The filter, bound to the columns.
 
     Raises
     ------
     InvalidRequestError
-        It is no predicate, names a column that the table lacks, or a literal does not fit its
-        column; tells at which character. Or it is too large.
+        It is no filter, names a column that the table lacks, or a literal does not fit its column;
+        tells at which character. Or it is too large.
     """
 
-    def __init__(self, session: Session, snapshot: Snapshot, text: str, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        session: Session,
+        snapshot: Snapshot,
+        text: str,
+        deadline: Deadline,
+        *,
+        params: Mapping[str, object] | None = None,
+    ) -> None:
         self._session = session
         self._snapshot = snapshot
-        self._predicate = parse_filter(text, deadline)
-        self._projection = with_address(filter_columns(snapshot.schema, self._predicate, deadline))
+        self.filter = read_filter(text, snapshot.schema, deadline, params=params)
+        self._projection = with_address(resolve_projection(snapshot.schema, self.filter.columns))
         # Texts may be long, and the cache does not count what its keys take.
         self._digest = hashlib.blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest()
 
     @property
     def text(self) -> str:
-        """The predicate; equal texts have the same rows."""
-        return self._predicate.text
+        """The filter; equal texts have the same rows."""
+        return self.filter.text
 
     def key(self, *parts: Hashable) -> CacheKey:
         """Return a key for what the cache keeps of this filter."""
@@ -91,7 +106,7 @@ class RowFilter:
     ) -> Mapping[FragmentId, RowMask]:
         """Return the live rows of some fragments that pass, as bitsets over row offsets.
 
-        Those that were not judged yet are. Only the columns that the predicate names are read.
+        Those that were not judged yet are. Only the columns that the filter names are read.
         """
         found: dict[FragmentId, RowMask] = {}
         for some in self._pieces(fragment_ids):
@@ -167,63 +182,46 @@ class RowFilter:
             of_fragment = passes[
                 FragmentId(int(fragment_of(addresses[:1])[0]))
             ]  # a batch lies in one
-            holds = self._predicate.holds(batch, checking(deadline))
+            holds = self.filter.holds(batch, checking(deadline))
             of_fragment[offset_of(addresses)] = holds.to_numpy(zero_copy_only=False)
         return [_packed(passes[each]) for each in fragment_ids]
 
 
-def parse_filter(text: str, deadline: Deadline) -> Predicate:
-    """Parse the filter of a query, which strangers may have written."""
-    return parse_predicate(text, _LIMITS, partial(deadline.check, "reading the filter"))
+def read_filter(
+    text: str,
+    schema: LanceSchema,
+    deadline: Deadline,
+    *,
+    params: Mapping[str, object] | None = None,
+    others: Sequence[pa.Field] = (),
+) -> Filter:
+    """Parse the filter of a query, which strangers may have written.
+
+    Parameters
+    ----------
+    text
+        The filter.
+    schema
+        Of the table.
+    deadline
+        Looked at while it is read.
+    params
+        Values for its ``$name``s.
+    others
+        Columns beside those of the table that it may name.
+
+    Raises
+    ------
+    InvalidRequestError
+        See `lance_core.expr.filter.parse_filter`.
+    """
+    check = partial(deadline.check, "reading the filter")
+    return parse_filter(text, schema, params=params, others=others, limits=LIMITS, check=check)
 
 
 def checking(deadline: Deadline) -> Check:
     """Return what is called while rows are judged."""
     return partial(deadline.check, "filtering rows")
-
-
-def filter_columns(
-    schema: LanceSchema,
-    predicate: Predicate,
-    deadline: Deadline,
-    others: Sequence[pa.Field] = (),
-) -> Projection:
-    """Resolve the columns of a predicate, and check that its literals fit them.
-
-    Parameters
-    ----------
-    schema
-        Schema of the table.
-    predicate
-        The predicate.
-    deadline
-        Looked at between comparisons.
-    others
-        Columns beside those of the table that it may name; they are not among the result.
-
-    Raises
-    ------
-    UnknownColumnError, TypeMismatchError
-        A column is not there or cannot be compared with its literal; tells at which character.
-    """
-    known = {each.name for each in others}
-    wanted = [name for name in predicate.columns if name not in known]
-    for name in wanted:
-        _resolve(schema, predicate, name)
-    projection = resolve_projection(schema, wanted)
-    fields = [*projection.schema, *(each for each in others if each.name in predicate.columns)]
-    empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
-    predicate.holds(empty, checking(deadline))
-    return projection
-
-
-def _resolve(schema: LanceSchema, predicate: Predicate, name: str) -> None:
-    try:
-        resolve_projection(schema, [name])
-    except UnknownColumnError as error:
-        place = predicate.places[predicate.columns.index(name)]
-        where = f"the filter at character {place}"
-        raise UnknownColumnError(name, error.available, where=where) from error
 
 
 def _padded_flags(num_rows: int) -> NDArray[np.bool_]:

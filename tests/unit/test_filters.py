@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import time
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lance_core.errors import InvalidRequestError, TypeMismatchError
-from lance_core.expr.predicate import PredicateLimits, parse_predicate
+from lance_core.errors import InvalidRequestError, TypeMismatchError, UnknownColumnError
+from lance_core.expr.filter import Filter, parse_filter
+from lance_core.expr.limits import FilterLimits
 
 UTC = dt.UTC
 BATCH = pa.record_batch(
@@ -29,13 +31,17 @@ BATCH = pa.record_batch(
             pa.timestamp("us", "UTC"),
         ),
         "l": [[1], [], [2], None],
-        "`odd name`": [7, 8, 9, None],
+        "odd name": [7, 8, 9, None],
     }
 )
 
 
+def parsed(predicate: str, **options: Any) -> Filter:
+    return parse_filter(predicate, BATCH.schema, **options)
+
+
 def rows(predicate: str) -> list[int]:
-    holds = parse_predicate(predicate).holds(BATCH).to_pylist()
+    holds = parsed(predicate).holds(BATCH).to_pylist()
     return [row for row, value in enumerate(holds) if value]
 
 
@@ -47,18 +53,7 @@ def rows(predicate: str) -> list[int]:
         ("i <> 2", [0, 2]),
         ("i != 2", [0, 2]),
         ("i >= 2 AND i < 3", [1]),
-        ("i > 1.5", [1, 2]),
-        ("i < 1.5", [0]),
-        ("i <= 1.5 or i >= 2.5", [0, 2]),
-        ("i = 1.5", []),
-        ("i != 1.5", [0, 1, 2]),
-        ("i < 1000", [0, 1, 2]),
-        ("i > -1000", [0, 1, 2]),
-        ("i = 1000", []),
-        ("i >= 2e0", [1, 2]),
-        ("u = 1e30", []),
         ("u = 18446744073709551615", [2]),
-        ("u < -1", []),
         ("f = 0.1", [0]),
         ("f < -1", [1]),
         ("f > 1e30", [2]),
@@ -66,18 +61,14 @@ def rows(predicate: str) -> list[int]:
         ("f > 1e400", []),
         ("f = 1e400", [2]),
         ("h > 65505e-1", []),
-        ("d = 1.1", [0]),
-        ("d = 1.105", []),
-        ("d IN (1.105, 2.2)", [1]),
-        ("d < 1.105", [0, 2]),
-        ("d > 1e999999999", []),
-        ("i = 1e999999999", []),
-        ("i < 1e999999999", [0, 1, 2]),
-        ("i > -1e999999999", [0, 1, 2]),
-        ("i > 1e-999999999", [0, 1, 2]),
-        ("i = 0e999999999 OR i = " + "9" * 5000, []),
-        ("d >= 2.2", [1]),
         ("d < -2", [2]),
+        ("d >= 2", [1]),
+        ("d = decimal(10,2) '1.10'", [0]),
+        ("d < decimal(10,3) '1.105'", [0, 2]),
+        ("d * 2 = 2.2", [0]),
+        ("i + 0 > 1.5", [1, 2]),
+        ("i + 0 < 1000", [0, 1, 2]),
+        ("CAST(i AS double) IN (2, 2.5, 3.0)", [1, 2]),
         ("s = 'it''s'", [1]),
         ("s = ''", [2]),
         ("s < 'b'", [0, 2]),
@@ -92,12 +83,11 @@ def rows(predicate: str) -> list[int]:
         ("time = '2024-01-02T12:00:00'", [1]),
         ("l IS NULL", [3]),
         ("i IS NOT NULL", [0, 1, 2]),
-        ("i IN (1, 3, 1000, 2.5)", [0, 2]),
+        ("i IN (1, 3, 100)", [0, 2]),
         ("i NOT IN (1, 3)", [1]),
         ("i IN (1, NULL)", [0]),
         ("i NOT IN (1, NULL)", []),
         ("i IN (NULL)", []),
-        ("d IN (1.1, 2.2)", [0, 1]),
         ("i BETWEEN 2 AND 3", [1, 2]),
         ("i BETWEEN 3 AND 1", []),
         ("i NOT BETWEEN 2 AND 3", [0]),
@@ -118,16 +108,19 @@ def test_rows_are_judged(predicate: str, expected: list[int]) -> None:
 
 
 def test_parts_of_structs_are_named_by_paths() -> None:
-    predicate = parse_predicate("a.`b c`.d = 1 AND a.x IS NULL AND a.x = 2")
-    assert predicate.columns == ("a.`b c`.d", "a.x")
+    schema = pa.schema(
+        [("a", pa.struct([("b c", pa.struct([("d.e", pa.int8())])), ("x", pa.int8())]))]
+    )
+    predicate = parse_filter("a.`b c`.`d.e` = 1 AND A.x IS NULL AND a['x'] = 2", schema)
+    assert predicate.columns == ("a.b c.`d.e`", "a.x")
 
 
 def test_many_terms_are_fine_and_deep_nesting_is_refused() -> None:
-    assert rows(" OR ".join(["i = 1"] * 50_000)) == [0]
-    assert rows("(" * 90 + "i = 1" + ")" * 90) == [0]
+    assert rows(" OR ".join(["i = 1"] * 5_000)) == [0]
+    assert rows("(" * 50 + "i = 1" + ")" * 50) == [0]
     for deep in ("(" * 5000 + "i = 1" + ")" * 5000, "NOT " * 5000 + "b"):
-        with pytest.raises(InvalidRequestError, match="nested deeper than 100"):
-            parse_predicate(deep)
+        with pytest.raises(InvalidRequestError, match="nested deeper than 50"):
+            parsed(deep)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +129,21 @@ def test_many_terms_are_fine_and_deep_nesting_is_refused() -> None:
         ("", "at character 1: expected a column.*, found the end"),
         ("i =", "at character 4: expected a number.*, found the end"),
         ("i = 1 x", "at character 7: expected AND, OR or the end, found 'x'"),
-        ("i IN ()", r"expected a number.*, found '\)'"),
+        ("i IN ()", "expected at least one value in the brackets of IN"),
         ("i > 'a", "found "),
-        ('"s" = 1', "names with other characters stand between backticks"),
+        ('"s" = 1', "at character 1: .* write `s` for the column, 's' for the text"),
+        ("i ? 1", "names with other characters stand between backticks"),
         ("i = = 1", "expected a number.*, found '='"),
-        ("i NOT 1", "expected IN or BETWEEN, found '1'"),
-        ("i = -'a'", "expected a number"),
+        ("i NOT 1", "at character 3: expected AND, OR or the end, found 'NOT'"),
+        ("i = -'a'", "at character 5: 'a' cannot change its sign"),
         ("(i = 1", r"expected \), found the end"),
-        ("count(*) > 1", r"expected AND.*, found '\('"),
-        ("NULL", "expected a column.*, found 'NULL'"),
+        ("count(*) > 1", "at character 1: unknown function count"),
+        ("NULL", "at character 1: expected a test, found NULL"),
     ],
 )
 def test_what_is_no_predicate_is_refused(predicate: str, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
-        parse_predicate(predicate)
+        parsed(predicate)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +154,17 @@ def test_what_is_no_predicate_is_refused(predicate: str, message: str) -> None:
         ("h = 65505", "column h is halffloat and cannot be compared with 65505"),
         ("s = 1", "write a text between single quotes"),
         ("b = 1", "write TRUE or FALSE"),
-        ("i", "column i is int8 and cannot be compared with True"),
-        ("l = 1", "ask only whether it IS NULL"),
+        ("i", "column i is int8 and no test of its own"),
+        ("l = 1", r"column l .* cannot be compared with 1; write a list, such as \[1, 2\]"),
+        (
+            "i = 1.5",
+            "column i is int8 .* with 1.5; write a number without a point from -128 to 127",
+        ),
+        ("i < 1000", "write a number without a point"),
+        ("u > -1", "from 0 to 18446744073709551615"),
+        ("u IN (1, -1)", "cannot be compared with -1"),
+        ("d = 1.1", r"or decimal\(3,2\) '1.5'"),
+        ("i = 1e999999999 OR i = 1", "write a number without a point"),
         ("day = 'today'", "write a date or time between single quotes"),
         ("s IN ('a', 1)", "write a text"),
         ("i IN (1, 'a')", "write a number"),
@@ -169,32 +172,31 @@ def test_what_is_no_predicate_is_refused(predicate: str, message: str) -> None:
 )
 def test_literals_of_another_kind_are_refused(predicate: str, message: str) -> None:
     with pytest.raises(TypeMismatchError, match=message):
-        parse_predicate(predicate).holds(BATCH)
+        parsed(predicate).holds(BATCH)
 
 
 def test_a_predicate_is_text() -> None:
     with pytest.raises(InvalidRequestError, match="give text such as"):
-        parse_predicate(None)  # type: ignore[arg-type]  # that is the point
+        parsed(None)  # type: ignore[arg-type]  # that is the point
 
 
 def test_one_text_stands_for_all_spellings_of_a_predicate():
     spellings = ["i>1 and not s in('a','b')", " i > 1 AND NOT s IN ( 'a' , 'b' ) "]
-    assert {parse_predicate(each).text for each in spellings} == {
-        "i > 1 AND NOT s IN ( 'a' , 'b' )"
-    }
+    assert {parsed(each).text for each in spellings} == {"i > 1 AND NOT s IN ( 'a' , 'b' )"}
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("s = 'A'", "s = 'a'"), ("date = 1", "DATE = 1"), ("`or` = 1", "`OR` = 1")]
+    ("one", "other"), [("s = 'A'", "s = 'a'"), ("`odd name` = 1", "`odd Name` = 1")]
 )
 def test_what_is_not_a_keyword_keeps_its_case(one, other):
-    assert parse_predicate(one).text != parse_predicate(other).text
+    schema = pa.schema([("s", pa.string()), ("odd name", pa.int8()), ("odd Name", pa.int8())])
+    assert parse_filter(one, schema).text != parse_filter(other, schema).text
 
 
-def test_a_predicate_tells_where_it_names_its_columns():
-    predicate = parse_predicate("i > 1 AND (s = 'a' OR i < 0)")
-    assert predicate.columns == ("i", "s")
-    assert predicate.places == (1, 12)
+def test_a_column_that_is_not_there_is_told_with_its_place():
+    assert parsed("i > 1 AND (s = 'a' OR i < 0)").columns == ("i", "s")
+    with pytest.raises(UnknownColumnError, match='"no" in the filter at character 12; columns are'):
+        parsed("i > 1 AND (no = 'a' OR i < 0)")
 
 
 def test_a_literal_that_does_not_fit_is_told_with_its_place():
@@ -204,16 +206,16 @@ def test_a_literal_that_does_not_fit_is_told_with_its_place():
 
 @pytest.mark.parametrize("many", [" OR ".join(["i = 3"] * 11), "i IN (1,2,3,4,5,6,7,8,9,10,11)"])
 def test_a_predicate_with_too_many_comparisons_is_refused(many: str) -> None:
-    limits = PredicateLimits(characters=1000, comparisons=10)
+    limits = FilterLimits(characters=1000, comparisons=10)
     with pytest.raises(InvalidRequestError, match="more than 10 comparisons, which is the limit"):
-        parse_predicate(many, limits)
-    assert parse_predicate(many, PredicateLimits(characters=1000, comparisons=11)).holds(BATCH)
+        parsed(many, limits=limits)
+    assert parsed(many, limits=FilterLimits(characters=1000, comparisons=11)).holds(BATCH)
 
 
 def test_a_predicate_that_is_too_long_is_refused() -> None:
-    limits = PredicateLimits(characters=10, comparisons=10)
+    limits = FilterLimits(characters=10, comparisons=10)
     with pytest.raises(InvalidRequestError, match="has 11 characters, the limit is 10"):
-        parse_predicate("s = 'texts'", limits)
+        parsed("s = 'texts'", limits=limits)
 
 
 def test_reading_and_judging_a_large_predicate_can_be_stopped() -> None:
@@ -225,17 +227,17 @@ def test_reading_and_judging_a_large_predicate_can_be_stopped() -> None:
 
     for large in (" OR ".join(["i = 1"] * 1000), f"i IN ({', '.join(['1'] * 1000)})"):
         with pytest.raises(StoppedError):
-            parse_predicate(large, check=stop)
-    parsed = parse_predicate("i = 1 OR NOT (i = 2 AND i = 3)")
+            parsed(large, check=stop)
+    judged = parsed("i = 1 OR NOT (i = 2 AND i = 3)")
     with pytest.raises(StoppedError):
-        parsed.holds(BATCH, stop)
+        judged.holds(BATCH, stop)
 
 
 def test_time_to_read_a_predicate_grows_with_its_length() -> None:
     def seconds(number: int) -> float:
-        text = f"i IN ({', '.join(map(str, range(number)))})"
+        text = f"u IN ({', '.join(map(str, range(number)))})"
         started = time.process_time()
-        assert rows(text) == [0, 1, 2]
+        assert rows(text) == [0, 1]
         return time.process_time() - started
 
     seconds(100)
@@ -245,17 +247,12 @@ def test_time_to_read_a_predicate_grows_with_its_length() -> None:
 @pytest.mark.parametrize(
     ("predicate", "expected"),
     [
-        ("i IN (1, 1000, -1000, 3)", [0, 2]),
-        ("i IN (2.0, 1e0, 7)", [0, 1]),
-        ("u IN (-1, 18446744073709551615, 18446744073709551616)", [2]),
         ("f IN (0.1, -1.5, 1e400)", [0, 1, 2]),
         ("h IN (0.5, 2.5)", [0, 2]),
         ("b IN (TRUE)", [0, 2]),
         ("day IN (DATE '2024-01-01', '2024-01-03')", [0, 2]),
         ("time IN ('2024-01-02T12:00:00', '2024-01-03 12:00:00')", [1, 2]),
         ("time NOT IN ('2024-01-02T12:00:00')", [0, 2]),
-        ("u IN (-1)", []),
-        ("u NOT IN (-1)", [0, 1, 2]),
     ],
 )
 def test_lists_of_literals_are_looked_in(predicate: str, expected: list[int]) -> None:
@@ -275,5 +272,5 @@ def test_long_literals_are_told_shortened() -> None:
     assert "xxx..." in str(told.value)
     assert len(str(told.value)) < 300
     with pytest.raises(InvalidRequestError) as refused:
-        parse_predicate(f"i '{'x' * 100_000}'")
+        parsed(f"i '{'x' * 100_000}'")
     assert len(str(refused.value)) < 300

@@ -1,0 +1,125 @@
+"""Making the operands of a comparison one type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.errors import TypeMismatchError
+from lance_core.expr.convert import convert
+from lance_core.expr.kinds import common_type, is_text
+from lance_core.expr.limits import shown
+from lance_core.expr.literals import advice, fitted
+from lance_core.expr.tree import Cast, Column, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance_core.expr.tree import Node
+
+
+def mismatch(place: int, message: str) -> TypeMismatchError:
+    """Return the error for values of the wrong type at a character."""
+    return TypeMismatchError(f"the filter at character {place}: {message}")
+
+
+def told(node: Node) -> str:
+    """Return how an operand is told to a reader."""
+    if isinstance(node, Column):
+        return f"column {node.path} ({node.type})"
+    if isinstance(node, Literal):
+        return shown(node.value.as_py())
+    return f"a value of type {node.type}"
+
+
+def converted(node: Node, kind: pa.DataType) -> Node:
+    """Return an expression as another type."""
+    if node.type == kind:
+        return node
+    if isinstance(node, Literal):
+        try:
+            return Literal(convert(node.value, kind), node.place)
+        except TypeMismatchError as error:
+            raise mismatch(node.place, str(error)) from None
+    return Cast(node, kind, node.place)
+
+
+def as_test(node: Node) -> Node:
+    """Return an expression that is true or false, NULL as unknown.
+
+    Raises
+    ------
+    TypeMismatchError
+        It is neither.
+    """
+    if pa.types.is_null(node.type):
+        return converted(node, pa.bool_())
+    if pa.types.is_boolean(node.type):
+        return node
+    what = f"column {node.path} is {node.type}" if isinstance(node, Column) else told(node)
+    raise mismatch(node.place, f"{what} and no test of its own; compare it with something")
+
+
+def paired(left: Node, right: Node, place: int) -> tuple[Node, Node]:
+    """Return two operands as one type.
+
+    Raises
+    ------
+    TypeMismatchError
+        They have none in common, or a literal cannot be had as the type of the column.
+    """
+    first, second = together((left, right), place)
+    return first, second
+
+
+def together(nodes: Sequence[Node], place: int) -> list[Node]:
+    """Return expressions as one type: the first two or more operands of a comparison.
+
+    A plain literal takes the type of a column beside it as it is, never rounded but for floats.
+    Else usual rules hold: the wider of two kinds of numbers, and texts are read as the other type.
+    """
+    columns = [each for each in nodes if isinstance(each, Column)]
+    if len(columns) > 0 and all(each in columns or _is_plain(each) for each in nodes):
+        return _with_columns(nodes, columns, place)
+    kinds = [each.type for each in nodes if not (_is_plain(each) and is_text(each.type))]
+    kind = kinds[0] if len(kinds) > 0 else nodes[0].type
+    for each in kinds[1:]:
+        kind = _common(nodes, kind, each, place)
+    return [converted(each, kind) for each in nodes]
+
+
+def _with_columns(nodes: Sequence[Node], columns: Sequence[Column], place: int) -> list[Node]:
+    """Let plain literals take the type of the first column, then columns meet one another."""
+    kind = columns[0].type
+    fixed = [
+        _fitted(columns[0], each, place) if isinstance(each, Literal) else each for each in nodes
+    ]
+    for each in columns[1:]:
+        kind = _common(nodes, kind, each.type, place)
+    return [converted(each, kind) for each in fixed]
+
+
+def _fitted(column: Column, literal: Literal, place: int) -> Literal:
+    try:
+        return Literal(fitted(column.path, literal.value, column.type), literal.place)
+    except TypeMismatchError as error:
+        raise mismatch(place, str(error)) from None
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node, Literal) and node.is_plain
+
+
+def _common(
+    nodes: Sequence[Node], kind: pa.DataType, other: pa.DataType, place: int
+) -> pa.DataType:
+    common = common_type(kind, other)
+    if common is None or pa.types.is_struct(common) or pa.types.is_map(common):
+        first, *others = nodes
+        raise mismatch(
+            place,
+            f"{told(first)} cannot be compared with {', '.join(map(told, others[:3]))};"
+            f" {advice(first.type)}",
+        )
+    return common

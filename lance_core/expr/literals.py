@@ -1,0 +1,123 @@
+"""Plain literals as the type of the column that they are compared with."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import TypeMismatchError
+from lance_core.expr.convert import convert
+from lance_core.expr.kinds import is_binary, is_list, is_moment, is_number, is_text
+from lance_core.expr.limits import shown
+
+if TYPE_CHECKING:
+    from lance_core.expr.convert import Values
+
+_LARGEST_HALF = 65504
+
+
+def fitted(name: str, value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    """Return a plain literal as the type of a column.
+
+    Parameters
+    ----------
+    name, kind
+        Of the column.
+    value
+        Boolean, int64, uint64, float64, string, binary or null.
+
+    Raises
+    ------
+    TypeMismatchError
+        The column cannot hold it.
+
+    Notes
+    -----
+    Nothing is rounded but floats: as pylance 14.0.2 has it, except that it refuses texts for dates
+    and times.
+    """
+    try:
+        return fitted_values(value, kind)
+    except (pa.ArrowException, ValueError, OverflowError, TypeMismatchError):
+        raise TypeMismatchError(
+            f"column {name} is {kind} and cannot be compared with {shown(value.as_py())};"
+            f" {advice(kind)}"
+        ) from None
+
+
+def fitted_values(values: Values, kind: pa.DataType) -> Values:
+    """Return plain literals of one type as the type of a column.
+
+    Raises
+    ------
+    ValueError, OverflowError, pa.ArrowException, TypeMismatchError
+        The column cannot hold one of them.
+    """
+    given = values.type
+    if pa.types.is_null(given):
+        return convert(values, kind)
+    if _is_taken(given, kind):
+        if pa.types.is_float16(kind):
+            return _half(values)
+        if pa.types.is_fixed_size_binary(kind) or pa.types.is_date(kind):
+            return values.cast(kind)  # as it is, nothing cut
+        return convert(values, kind)
+    raise ValueError(kind)
+
+
+def _is_taken(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether literals of a type may be compared with a column of another."""
+    if pa.types.is_integer(given):
+        return is_number(kind)
+    if is_text(given):
+        return is_text(kind) or is_moment(kind) or bool(pa.types.is_time(kind))
+    of_one_kind = (pa.types.is_boolean, pa.types.is_floating, is_binary, is_list)
+    return any(each(given) and each(kind) for each in of_one_kind)
+
+
+def _half(values: Values) -> Values:
+    floats = values.cast(pa.float64())
+    held = [floats.as_py()] if isinstance(floats, pa.Scalar) else floats
+    size = np.abs(np.asarray(held, np.float64))
+    if bool(np.any((size > _LARGEST_HALF) & (size < math.inf))):
+        raise OverflowError(size)  # equal to infinity if rounded; pylance refuses too
+    return floats.cast(pa.float32()).cast(pa.float16())
+
+
+def with_both_zeros(values: pa.Array) -> pa.Array:
+    """Return the values of a list; if one is a floating zero, both are."""
+    if not pa.types.is_floating(values.type):
+        return values
+    wide = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+    if not pc.any(pc.equal(wide, 0)).as_py():
+        return values
+    return pa.concat_arrays(
+        [values, pa.array(np.array([0.0, -0.0], values.type.to_pandas_dtype()))]
+    )
+
+
+def advice(kind: pa.DataType) -> str:
+    """Say what may be written for a type."""
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        return f"write a number without a point from {limits.min} to {limits.max}"
+    if pa.types.is_decimal(kind):
+        return f"write a number without a point, or decimal({kind.precision},{kind.scale}) '1.5'"
+    found = (told for is_kind, told in _ADVICE if is_kind(kind))
+    return next(found, "ask only whether it IS NULL")
+
+
+_TIMES = "write a date or time between single quotes, such as '2024-01-31 12:00:00'"
+_ADVICE = (
+    (pa.types.is_floating, "write a number"),
+    (is_text, "write a text between single quotes"),
+    (pa.types.is_boolean, "write TRUE or FALSE"),
+    (is_moment, _TIMES),
+    (pa.types.is_time, _TIMES),
+    (is_binary, "write bytes, such as X'05FF'"),
+    (is_list, "write a list, such as [1, 2]"),
+)
