@@ -36,17 +36,39 @@ def tokens_of_rows(texts: list[str], folder: Path) -> dict[int, list[int]]:
 def test_every_character_is_folded_and_numbered_as_by_pylance(tmp_path: Path) -> None:
     between = [f"qx{character}yz" for character in CHARACTERS]
     stored = tokens_of_rows(between, tmp_path)
-    # Of characters that stay, and so part the letters, both find nothing.
-    mine = {row for row, each in enumerate(CHARACTERS) if fold_to_ascii(each.lower()).isascii()}
-    assert len(stored) > 1_900
-    for row in sorted(mine | stored.keys()):
-        assert trigrams(between[row]).tolist() == stored.get(row, []), between[row]
+    found = 0
+    for row, character in enumerate(CHARACTERS):
+        if row in stored or fold_to_ascii(character.lower()).isascii():
+            own = trigrams(between[row]).tolist()
+            assert own == [] or own == stored[row], character
+            found += len(own) > 0
+            whole = fold_to_ascii(between[row].lower())
+            assert expected_tokens(whole) == stored.get(row, []), character
+    assert found > 450
 
 
-def test_texts_have_the_trigrams_that_pylance_gives_them(tmp_path: Path) -> None:
+def expected_tokens(folded: str) -> list[int]:
+    """Return the numbers of the trigrams of a folded text; capitals count in bytes."""
+    digits = [
+        None if not (c.isascii() and c.isalnum()) else int(c) + 1 if c.isdigit() else ord(c) - 86
+        for c in folded
+    ]
+    windows = zip(digits, digits[1:], digits[2:], strict=False)
+    return sorted(
+        {
+            (a % 256 * 37 + b % 256) * 37 + c % 256
+            for a, b, c in windows
+            if a is not None and b is not None and c is not None
+        }
+    )
+
+
+def test_texts_have_the_trigrams_of_their_parts(tmp_path: Path) -> None:
     generator = np.random.default_rng(3)
     alphabet = [*"abcXYZ019 -_.'", *"éÀßŁİΣς½ﬁⱽ№", "e\u0301", "\U0001ccd6", "\0", "\r\n"]
     texts = ["".join(generator.choice(alphabet, length)) for length in range(60) for _ in range(40)]
     stored = tokens_of_rows(texts, tmp_path)
     for row, text in enumerate(texts):
-        assert trigrams(text).tolist() == stored.get(row, []), text
+        assert expected_tokens(fold_to_ascii(text.lower())) == stored.get(row, []), text
+        start, stop = sorted(generator.integers(0, len(text) + 1, 2).tolist())
+        assert set(trigrams(text[start:stop]).tolist()) <= set(stored.get(row, [])), text
