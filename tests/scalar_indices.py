@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field as attribute
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from lance_core.table.base_paths import Place
 from lance_core.table.index_metadata import IndexMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.fragment_rows import FragmentRows
     from lance_core.index.scalar.segment import ScalarSegment
     from lance_core.schema.field import LanceField
+
+Key = tuple[Any, ...]
+"""0 for null; 1 and what is compared for a value."""
 
 UUID = "00000000-0000-0000-0000-00000000000a"
 DETAILS = {
@@ -125,10 +128,10 @@ def bitmap(
 ) -> WrittenSegment:
     """Lay out a BITMAP of ``values``, with its keys in order or as older writers left them."""
     keys = sort_keys(values)
-    rows: dict[object, list[int]] = {}
+    rows: dict[Key, list[int]] = {}
     for row, key in enumerate(keys):
         rows.setdefault(key, []).append(row)
-    ordered = sorted(rows)  # type: ignore[type-var]  # keys of one column can be compared
+    ordered = sorted(rows)
     if is_shuffled:
         np.random.default_rng(3).shuffle(ordered)
     firsts = values.take(pa.array([rows[key][0] for key in ordered], pa.int64()))
@@ -163,7 +166,7 @@ def _set_file(
     return WrittenSegment(kind, column, {file: table}, {file: stats})
 
 
-def sort_keys(values: pa.Array) -> list[tuple[int, object]]:
+def sort_keys(values: pa.Array) -> list[Key]:
     """Return what Python sorts as an index does: nulls first, floats in total order."""
     plain = values
     if pa.types.is_floating(values.type):
@@ -193,32 +196,27 @@ def holds(query: LeafQuery, values: pa.Array) -> NDArray[np.bool_]:
                 ],
                 np.bool_,
             )
-    return np.array([key[0] == 1 and _asks_for(query, key) for key in sort_keys(values)], np.bool_)
+    is_wanted = _test(query)
+    return np.array([key[0] == 1 and is_wanted(key) for key in sort_keys(values)], np.bool_)
 
 
-def _asks_for(query: LeafQuery, key: tuple[int, object]) -> bool:
+def _test(query: LeafQuery) -> Callable[[Key], bool]:
+    """Return what tells of a key that is not null whether it is asked for."""
     match query:
         case AnyOf(values):
-            return key in sort_keys(values)
+            return set(sort_keys(values)).__contains__
         case Between(lower, upper):
-            low = None if lower is None else sort_keys(pa.repeat(lower, 1))[0]
-            high = None if upper is None else sort_keys(pa.repeat(upper, 1))[0]
-            return _is_above(key, low, includes=query.includes_lower) and _is_above(
-                high, key, includes=query.includes_upper
+            low = (1,) if lower is None else sort_keys(pa.repeat(lower, 1))[0]
+            high = (2,) if upper is None else sort_keys(pa.repeat(upper, 1))[0]
+            return lambda key: (
+                (key > low or (query.includes_lower and key == low))
+                and (key < high or (query.includes_upper and key == high))
             )
         case StartsWith(prefix):
             start = prefix.as_py()
-            wanted = start.encode() if isinstance(start, str) else start
-            return isinstance(key[1], bytes) and key[1].startswith(wanted)
+            first = start.encode() if isinstance(start, str) else start
+            return lambda key: isinstance(key[1], bytes) and key[1].startswith(first)
     raise AssertionError(query)
-
-
-def _is_above(
-    key: tuple[int, object] | None, bound: tuple[int, object] | None, *, includes: bool
-) -> bool:
-    if key is None or bound is None:
-        return True
-    return key > bound or (includes and key == bound)
 
 
 def check_answer(
