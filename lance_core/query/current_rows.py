@@ -12,6 +12,7 @@ from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.fragment_rows import unite
 from lance_core.row_address import OFFSET_BITS, ROW_ADDRESS_TOMBSTONE
 from lance_core.row_set import bitmap_offsets, bitmaps_by_fragment
+from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.index.scalar.fragment_rows import FragmentRows
+    from lance_core.table.files import TableFiles
     from lance_core.table.frag_reuse import FragmentReuse
     from lance_core.table.row_id_index import RowIdIndex
     from lance_core.table.snapshot import Snapshot
@@ -32,20 +34,19 @@ class CurrentRows:
 
     Parameters
     ----------
-    snapshot
-        The version.
+    files, snapshot
+        Opened files, and the version.
     reuse
         Deferred compactions that index files may not have followed, None where there were none.
-    row_ids
-        Where live rows with stable ids lie; None on tables without.
     """
 
     def __init__(
-        self, snapshot: Snapshot, reuse: FragmentReuse | None, row_ids: RowIdIndex | None
+        self, files: TableFiles, snapshot: Snapshot, reuse: FragmentReuse | None
     ) -> None:
+        self._files = files
+        self._snapshot = snapshot
         self._fragments = snapshot.fragments_by_id
         self._reuse = reuse
-        self._row_ids = row_ids
         self._old_rows: Mapping[int, int] = {} if reuse is None else _rows_of_old_fragments(reuse)
 
     def all_rows(self, fragment_ids: Iterable[int]) -> FragmentRows:
@@ -63,7 +64,7 @@ class CurrentRows:
         coverage
             Live fragments that it covers; rows of others are left out.
         by_row_id
-            Whether it names them by stable row ids.
+            Whether it names them by row ids, which are addresses unless they are stable.
         """
         certain = self._translate(answer.certain, coverage, by_row_id=by_row_id)
         nulls = answer.nulls
@@ -75,8 +76,8 @@ class CurrentRows:
         return RowAnswer(certain, possible, nulls)
 
     def _translate(self, rows: FragmentRows, coverage: BitMap, *, by_row_id: bool) -> FragmentRows:
-        if by_row_id and self._row_ids is not None:
-            rows = _at_row_ids(rows, self._row_ids)
+        if by_row_id and self._snapshot.has_stable_row_ids:
+            rows = _at_row_ids(rows, row_id_index(self._files, self._snapshot))
         elif self._reuse is not None:
             rows = self._followed(rows, self._reuse)
         clipped = {

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from lance_core.cache.keys import CacheKey
 from lance_core.expr.filter import parse_filter
 from lance_core.expr.limits import FilterLimits
-from lance_core.ids import FragmentId
+from lance_core.query.index_filter import NOTHING_SAID
+from lance_core.query.passing_rows import PassingRows
 from lance_core.query.residency import NotResidentError
-from lance_core.query.row_masks import RowMask, mask_passing
-from lance_core.row_address import fragment_of, offset_of
-from lance_core.row_set import count, num_words
-from lance_core.scan.projection import OWN_ADDRESS, resolve_projection, with_address
-from lance_core.scan.rows import scan_rows
+from lance_core.query.row_masks import mask_passing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
+    from pyroaring import BitMap
 
     from lance_core.expr.filter import Filter
     from lance_core.expr.limits import Check
+    from lance_core.ids import FragmentId
     from lance_core.query.deadline import Deadline
-    from lance_core.query.row_masks import AddressRuns
+    from lance_core.query.filter_steps import FilterSteps
+    from lance_core.query.index_filter import IndexAnswer
+    from lance_core.query.row_masks import AddressRuns, RowMask
     from lance_core.query.session import Session
     from lance_core.schema.tree import LanceSchema
     from lance_core.table.snapshot import Snapshot
@@ -36,13 +34,14 @@ if TYPE_CHECKING:
 LIMITS = FilterLimits(characters=1 << 20, comparisons=20_000)
 """So large that nobody who writes a filter finds them, so small that none takes whole seconds."""
 _DIGEST_BYTES = 16
-_BATCH_ROWS = 1 << 16
 _ROWS_AT_ONCE = 1 << 22
-"""Rows that are judged together, unless a fragment alone has more; each takes a byte so long."""
+"""Rows that are asked about together, unless a fragment alone has more."""
 
 
 class RowFilter:
     """Which rows of a version pass a filter; kept in the cache, fragment by fragment.
+
+    Indices are asked first, and only what they leave open is read.
 
     Parameters
     ----------
@@ -56,6 +55,10 @@ class RowFilter:
         Looked at while it is read.
     params
         Values for the ``$name``s of the text.
+    covered_only
+        Leave out fragments that the indices do not cover which the filter asks, if it asks any.
+    skips_damage
+        Do without indices whose files are damaged or missing.
 
     Attributes
     ----------
@@ -77,11 +80,14 @@ class RowFilter:
         deadline: Deadline,
         *,
         params: Mapping[str, object] | None = None,
+        covered_only: bool = False,
+        skips_damage: bool = False,
     ) -> None:
         self._session = session
         self._snapshot = snapshot
         self.filter = read_filter(text, snapshot.schema, deadline, params=params)
-        self._projection = with_address(resolve_projection(snapshot.schema, self.filter.columns))
+        self._covered_only = covered_only
+        self._skips_damage = skips_damage
         # Texts may be long, and the cache does not count what its keys take.
         self._digest = hashlib.blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest()
 
@@ -93,7 +99,7 @@ class RowFilter:
     def key(self, *parts: Hashable) -> CacheKey:
         """Return a key for what the cache keeps of this filter."""
         snapshot = self._snapshot
-        name = (snapshot.incarnation, self._digest, *parts)
+        name = (snapshot.incarnation, self._digest, self._covered_only, *parts)
         return CacheKey("filter", snapshot.scheduler.store.key, name)
 
     def require_resident(self, fragment_ids: Collection[FragmentId]) -> None:
@@ -106,29 +112,38 @@ class RowFilter:
     ) -> Mapping[FragmentId, RowMask]:
         """Return the live rows of some fragments that pass, as bitsets over row offsets.
 
-        Those that were not judged yet are. Only the columns that the filter names are read.
+        Those that were not judged yet are: by indices, and where these do not tell by reading the
+        columns that the filter names.
+
+        Raises
+        ------
+        CorruptFileError
+            A file is damaged or missing.
         """
         found: dict[FragmentId, RowMask] = {}
-        for some in self._pieces(fragment_ids):
-            by_key: dict[Hashable, FragmentId] = {self.key(each): each for each in some}
-            rows = self._session.cache.get_or_load_many(
-                list(by_key),
-                partial(self._judge, by_key, deadline),
-            )
-            found.update(zip(some, rows, strict=True))
+        for some in self._judged(fragment_ids, deadline):
+            found.update(some)
         return found
 
-    def _pieces(self, fragment_ids: Collection[FragmentId]) -> Iterator[list[FragmentId]]:
-        piece: list[FragmentId] = []
-        num_rows = 0
-        for fragment_id in fragment_ids:
-            piece.append(fragment_id)
-            num_rows += self._snapshot.fragments_by_id[fragment_id].physical_rows
-            if num_rows >= _ROWS_AT_ONCE:
-                yield piece
-                piece, num_rows = [], 0
-        if piece:
-            yield piece
+    def count(self, fragment_ids: Collection[FragmentId], deadline: Deadline) -> int:
+        """Return how many live rows of some fragments pass; reads and errors as `passing`."""
+        return sum(
+            mask.num_rows for some in self._judged(fragment_ids, deadline) for mask in some.values()
+        )
+
+    def indexed_fragments(self, deadline: Deadline) -> BitMap:
+        """Return the fragments of which `passing` reads not nearly all rows; asks indices."""
+        return self._rows(deadline).told
+
+    def steps(self, deadline: Deadline, *, resident_only: bool = False) -> FilterSteps:
+        """Describe how `passing` finds the rows of all fragments; asks indices for that.
+
+        With ``resident_only`` a ``NotResidentError`` is raised if this was not done before.
+        """
+        key = self.key("steps")
+        if resident_only and key not in self._session.cache:
+            raise NotResidentError("indices have to be asked")
+        return self._session.cache.get_or_load(key, lambda: self._rows(deadline).steps())
 
     def mask(
         self,
@@ -160,31 +175,53 @@ class RowFilter:
             key, lambda: mask_passing(live.words, runs, self.passing(fragment_ids, deadline))
         )
 
+    def _judged(
+        self, fragment_ids: Collection[FragmentId], deadline: Deadline
+    ) -> Iterator[Mapping[FragmentId, RowMask]]:
+        rows = cache(partial(self._rows, deadline))  # so that indices are asked once at most
+        for some in self._pieces(fragment_ids):
+            by_key: dict[Hashable, FragmentId] = {self.key(each): each for each in some}
+            masks = self._session.cache.get_or_load_many(
+                list(by_key), partial(self._judge, by_key, rows, deadline)
+            )
+            yield dict(zip(some, masks, strict=True))
+
     def _judge(
         self,
-        fragments_by_key: Mapping[Hashable, FragmentId],
+        by_key: Mapping[Hashable, FragmentId],
+        rows: Callable[[], PassingRows],
         deadline: Deadline,
         missing: Sequence[Hashable],
     ) -> list[RowMask]:
-        fragment_ids = [fragments_by_key[key] for key in missing]
-        fragments = [self._snapshot.fragments_by_id[each] for each in fragment_ids]
-        passes = {each.id: _padded_flags(each.physical_rows) for each in fragments}
-        batches = scan_rows(
+        wanted = [by_key[key] for key in missing]
+        masks = rows().masks(wanted, deadline)
+        return [masks[each] for each in wanted]
+
+    def _pieces(self, fragment_ids: Collection[FragmentId]) -> Iterator[list[FragmentId]]:
+        piece: list[FragmentId] = []
+        num_rows = 0
+        for fragment_id in fragment_ids:
+            piece.append(fragment_id)
+            num_rows += self._snapshot.fragments_by_id[fragment_id].physical_rows
+            if num_rows >= _ROWS_AT_ONCE:
+                yield piece
+                piece, num_rows = [], 0
+        if piece:
+            yield piece
+
+    def _rows(self, deadline: Deadline) -> PassingRows:
+        return PassingRows(
             self._session.files,
             self._snapshot,
-            self._projection,
-            fragment_ids=passes,
-            batch_rows=_BATCH_ROWS,
+            self.filter.expression,
+            self._answer(deadline),
+            covered_only=self._covered_only,
         )
-        for batch in batches:
-            deadline.check("filtering rows")
-            addresses = batch[OWN_ADDRESS].to_numpy()
-            of_fragment = passes[
-                FragmentId(int(fragment_of(addresses[:1])[0]))
-            ]  # a batch lies in one
-            holds = self.filter.holds(batch, checking(deadline))
-            of_fragment[offset_of(addresses)] = holds.to_numpy(zero_copy_only=False)
-        return [_packed(passes[each]) for each in fragment_ids]
+
+    def _answer(self, deadline: Deadline) -> IndexAnswer:
+        """Return what indices say."""
+        deadline.check("filtering rows")
+        return NOTHING_SAID
 
 
 def read_filter(
@@ -222,12 +259,3 @@ def read_filter(
 def checking(deadline: Deadline) -> Check:
     """Return what is called while rows are judged."""
     return partial(deadline.check, "filtering rows")
-
-
-def _padded_flags(num_rows: int) -> NDArray[np.bool_]:
-    return np.zeros(num_words(num_rows) * 64, np.bool_)
-
-
-def _packed(flags: NDArray[np.bool_]) -> RowMask:
-    words = np.packbits(flags, bitorder="little").view(np.uint64)
-    return RowMask(words, count(words))
