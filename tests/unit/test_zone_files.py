@@ -19,6 +19,7 @@ from lance_core.index.scalar.fragment_rows import every_offset
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.tree_map import encode_tree_map
 from lance_core.index.scalar.value_hashes import value_hashes
+from lance_core.index.scalar.zone_segment import ZoneSegment
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.from_arrow import schema_from_arrow
@@ -326,3 +327,36 @@ def test_postings_that_cannot_be_read_are_damage(data: bytes | None) -> None:
     segment = written("NGram", ngram(pa.array(QUI, pa.uint32()), [data]), column=pa.string())
     with pytest.raises(CorruptFileError):
         ask(segment, ContainsAll(("qui",)))
+
+
+@pytest.mark.parametrize(
+    ("starts", "lengths", "is_displaced"),
+    [
+        ([0, 10, 0], [10, 10, 20], False),  # nothing was deleted
+        ([0, 10, 0], [10, 8, 20], True),  # some rows were, wherever they were
+        ([0, 12, 0], [10, 8, 20], False),  # some between
+        ([2, 10, 0], [8, 8, 20], False),  # some before
+    ],
+)
+def test_zones_of_an_early_release_may_lie_in_wrong_places(
+    starts: list[int], lengths: list[int], is_displaced: bool
+) -> None:
+    table = zone_map([0, 5, 50], [9, 20, 60], INTS, zone_start=starts, zone_length=lengths)
+    num_rows = {0: 20, 3: 20}
+    old = written("ZoneMap", table, column=INTS)
+    assert isinstance(old, ZoneSegment)
+    assert old.is_displaced(num_rows) is is_displaced
+    assert not old.is_displaced({3: 20, 9: 100})
+    recent = written("ZoneMap", table, column=INTS, null_bitmap=NULLS)
+    assert isinstance(recent, ZoneSegment)
+    assert not recent.is_displaced(num_rows)
+
+
+def test_zones_may_stand_in_any_order() -> None:
+    table = zone_map([0, 5, 50], [9, 20, 60], INTS, fragment_id=[3, 0, 3], zone_start=[5, 0, 0])
+    table = table.set_column(6, "zone_length", pa.array([5, 10, 5], pa.uint64()))
+    segment = written("ZoneMap", table, column=INTS)
+    assert spans(ask(segment, Between(None, None)).possible) == {0: (0, 9, 10), 3: (0, 9, 10)}
+    assert isinstance(segment, ZoneSegment)
+    assert not segment.is_displaced({0: 10, 3: 10})
+    assert segment.is_displaced({0: 10, 3: 11})

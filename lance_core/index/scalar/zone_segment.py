@@ -11,7 +11,7 @@ from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.fragment_rows import NO_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -87,6 +87,17 @@ class ZoneSegment:
     def watch_growth(self, told: Callable[[], object]) -> None:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.reader.watch_growth(told)
+
+    def is_displaced(self, num_rows: Mapping[int, int]) -> bool:
+        """Tell whether the segment must not be used, since its zones may lie in wrong places.
+
+        Parameters
+        ----------
+        num_rows
+            Rows of each fragment that the segment may have been built from, deleted ones included.
+        """
+        # Whoever wrote a set of nulls counted right.
+        return self.nulls is None and self.zones.are_displaced(num_rows)
 
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""
