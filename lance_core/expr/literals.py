@@ -93,11 +93,11 @@ def with_both_zeros(values: pa.Array) -> pa.Array:
     if not pa.types.is_floating(values.type):
         return values
     wide = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
-    if not pc.any(pc.equal(wide, 0)).as_py():
+    others = values.filter(pc.not_equal(wide, 0))
+    if len(others) == len(values):
         return values
-    return pa.concat_arrays(
-        [values, pa.array(np.array([0.0, -0.0], values.type.to_pandas_dtype()))]
-    )
+    zeros = np.array([0.0, -0.0], values.type.to_pandas_dtype())
+    return pa.concat_arrays([others, pa.array(zeros)])
 
 
 def advice(kind: pa.DataType) -> str:
