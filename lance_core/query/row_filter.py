@@ -7,9 +7,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from lance_core.cache.keys import CacheKey
+from lance_core.errors import CorruptFileError
 from lance_core.expr.filter import parse_filter
 from lance_core.expr.limits import FilterLimits
 from lance_core.query.index_filter import NOTHING_SAID
+from lance_core.query.indexed_filter import ask_version
 from lance_core.query.passing_rows import PassingRows
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import mask_passing
@@ -219,9 +221,18 @@ class RowFilter:
         )
 
     def _answer(self, deadline: Deadline) -> IndexAnswer:
-        """Return what indices say."""
-        deadline.check("filtering rows")
-        return NOTHING_SAID
+        """Return what indices say; they are asked anew each time where some are damaged."""
+        try:
+            return self._session.cache.get_or_load(
+                self.key("indices"),
+                lambda: ask_version(
+                    self._session, self._snapshot, self.filter.expression, deadline
+                ),
+            )
+        except CorruptFileError:
+            if not self._skips_damage:
+                raise
+            return NOTHING_SAID
 
 
 def read_filter(
