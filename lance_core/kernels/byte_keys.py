@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = 8
+_LOW_PAIRS = np.uint64(0x0000_FFFF_0000_FFFF)
+_LOW_BYTES = np.uint64(0x00FF_00FF_00FF_00FF)
+
+
+@kernel
+def big_endian(word: np.uint64) -> np.uint64:
+    """Return a word with its first byte as the highest, so that words compare like bytes."""
+    halves = (word << np.uint64(32)) | (word >> np.uint64(32))
+    pairs = ((halves & _LOW_PAIRS) << np.uint64(16)) | ((halves >> np.uint64(16)) & _LOW_PAIRS)
+    return ((pairs & _LOW_BYTES) << np.uint64(8)) | ((pairs >> np.uint64(8)) & _LOW_BYTES)
 
 
 @kernel
@@ -21,7 +31,10 @@ def compare_bytes(left: int, left_length: int, right: int, right_length: int) ->
     """Return a number below, at or above 0 as the bytes at ``left`` are less, equal or greater."""
     both = min(left_length, right_length)
     same = 0
-    while same + _WORD <= both and word_at(left + same) == word_at(right + same):
+    while same + _WORD <= both:
+        left_word, right_word = word_at(left + same), word_at(right + same)
+        if left_word != right_word:
+            return -1 if big_endian(left_word) < big_endian(right_word) else 1
         same += _WORD
     left_rest, right_rest = bytes_at(left + same, both - same), bytes_at(right + same, both - same)
     for byte in range(both - same):

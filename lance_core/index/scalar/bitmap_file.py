@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.scalar.fragment_rows import KeptRows, unite
+from lance_core.index.scalar.fragment_rows import NO_ROWS, KeptRows, unite
 from lance_core.index.scalar.key_ranges import joined_ranges
 from lance_core.index.scalar.keys import keys_of
 from lance_core.index.scalar.set_blocks import SetBlock, rows_in_blocks
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _FILE = "bitmap_page_lookup.lance"
 _SETS_AT_ONCE = 1024
-"""Sets read between two looks at the time."""
+_BYTES_AT_ONCE = 64 << 20
+"""So many sets, and of about so many bytes, are read and held at a time by one search."""
 
+_FEW = 8
 _MANY = 256
 _SMALL_BYTES = 256
 """Of sets of so few bytes on average, many are read by whole blocks and looked through at once: a
@@ -112,17 +114,33 @@ class BitmapFile:
     def union(self, ranges: KeyRanges, check: Check) -> FragmentRows:
         """Return the rows that have any of the keys asked for."""
         rows = self.rows_of_keys[ranges.positions(self.keys)]
-        if len(rows) >= _MANY and self._are_small():
+        if len(rows) <= _FEW:
+            return unite(self._load(rows.tolist()))
+        set_bytes = self._set_bytes()
+        if len(rows) >= _MANY and set_bytes <= _SMALL_BYTES:
             return self._union_of_blocks(np.sort(rows), check)
-        found: list[FragmentRows] = []
-        for start in range(0, len(rows), _SETS_AT_ONCE):
+        at_once = min(max(int(_BYTES_AT_ONCE / set_bytes), 1), _SETS_AT_ONCE)
+        found: FragmentRows = NO_ROWS
+        for start in range(0, len(rows), at_once):
             check()
-            found += self._load(rows[start : start + _SETS_AT_ONCE].tolist())
-        return unite(found)
+            found = unite((found, *self._load(rows[start : start + at_once].tolist())))
+        return found
 
-    def _are_small(self) -> bool:
+    def sets_of(self, labels: Keys, *, with_null: bool) -> list[FragmentRows]:
+        """Return the rows of each of some keys, and of the null key behind them if wanted."""
+        starts, stops = self.keys.find(labels)
+        ranges = zip(starts.tolist(), stops.tolist(), strict=True)
+        rows = [self.rows_of_keys[start:stop].tolist() for start, stop in ranges]
+        if with_null:
+            rows.append(self.null_rows.tolist())
+        loaded = iter(self._load([row for each in rows for row in each]))
+        return [unite([next(loaded) for _ in each]) for each in rows]
+
+    def _set_bytes(self) -> float:
+        """Return the bytes that a set has on average, 1 at least."""
         size = self.reader.num_rows
-        return self.reader.stored_bytes([self.sets])(0, size) <= size * _SMALL_BYTES
+        stored = self.reader.stored_bytes([self.sets])(0, size) if size > 0 else 0
+        return max(stored / max(size, 1), 1)
 
     def _union_of_blocks(self, rows: NDArray[np.int64], check: Check) -> FragmentRows:
         """Return the rows in very many small sets, which are kept as they are stored."""

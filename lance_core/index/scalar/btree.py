@@ -38,7 +38,8 @@ _PAGE_ROWS = 4096
 _MAX_DIGITS = 9
 _VERSION_OF_ADDRESSES = 1
 _PAGES_AT_ONCE = 256
-"""Pages held at a time by one search; about a million rows."""
+_BYTES_AT_ONCE = 64 << 20
+"""Of so many pages, and about so many bytes, the rows are held at a time by one search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,8 @@ class BTreeSegment:
         Its columns of values and of row names.
     page_rows
         Rows of each page but the last.
+    pages_at_once
+        Pages that one search reads and holds at a time.
     """
 
     source: SegmentSource
@@ -64,6 +67,7 @@ class BTreeSegment:
     reader: LanceFileReader
     columns: tuple[ColumnTarget, ColumnTarget]
     page_rows: int
+    pages_at_once: int
 
     @property
     def kind(self) -> IndexKind:
@@ -136,9 +140,9 @@ class BTreeSegment:
     ) -> FragmentRows:
         """Return rows of pages, which are read in one go, or in several if they are very many."""
         found: list[FragmentRows] = []
-        for start in range(0, len(positions), _PAGES_AT_ONCE):
+        for start in range(0, len(positions), self.pages_at_once):
             check()
-            some = positions[start : start + _PAGES_AT_ONCE].tolist()
+            some = positions[start : start + self.pages_at_once].tolist()
             names = [names_of(*each) for each in zip(some, self._load(some), strict=True)]
             found.append(bitmaps_by_fragment(np.concatenate(names)))
         return unite(found)
@@ -179,7 +183,13 @@ def open_btree(source: SegmentSource) -> BTreeSegment:
         np.minimum(reader.num_rows - starts, page_rows),
         lookup_file.path,
     )
-    return BTreeSegment(source, lookup, reader, columns, page_rows)
+    at_once = _pages_at_once(reader.stored_bytes(columns)(0, reader.num_rows), len(lookup))
+    return BTreeSegment(source, lookup, reader, columns, page_rows, at_once)
+
+
+def _pages_at_once(stored_bytes: float, num_pages: int) -> int:
+    most = int(_BYTES_AT_ONCE * num_pages / max(stored_bytes, 1))
+    return min(max(most, 1), _PAGES_AT_ONCE)
 
 
 def _page_rows(text: str | None, path: str) -> int:

@@ -172,11 +172,10 @@ def decode_page(values: pa.Array, names: pa.Array, path: str) -> BTreePage:
     """
     if names.null_count > 0:
         raise CorruptFileError(path, "a row has no address")
-    with_keys = np.arange(values.null_count, len(values))
-    keys = values.take(pa.array(with_keys))
+    keys = values.slice(values.null_count)
     if keys.null_count > 0:
         raise CorruptFileError(path, "rows without a value are not the first of their page")
-    return BTreePage(keys_of(keys), names.to_numpy().copy())
+    return BTreePage(keys_of(keys).copied(), names.to_numpy().copy())
 
 
 def _behind_nulls(bounds: pa.Array, path: str) -> Keys:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.kernels.byte_keys import are_ascending, find_byte_keys, search_byte_keys
+from lance_core.kernels.memory import address_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,9 @@ class Keys(Protocol):
 
     def part(self, start: int, stop: int) -> Self:
         """Return the keys ``[start, stop)``, sharing memory."""
+
+    def copied(self) -> Self:
+        """Return the keys without the memory that they share."""
 
     def take(self, positions: NDArray[np.int64]) -> Self:
         """Return the keys at ``positions``, copied."""
@@ -87,6 +91,10 @@ class NumberKeys:
         """Return the keys ``[start, stop)``, sharing memory."""
         return NumberKeys(self._numbers[start:stop])
 
+    def copied(self) -> NumberKeys:
+        """Return the keys without the memory that they share."""
+        return NumberKeys(self._numbers.copy())
+
     def take(self, positions: NDArray[np.int64]) -> NumberKeys:
         """Return the keys at ``positions``, copied."""
         return NumberKeys(self._numbers[positions])
@@ -118,34 +126,35 @@ class ByteKeys:
 
     Parameters
     ----------
-    array
-        Holds them, and others beside.
+    data
+        The bytes of all keys, and others beside.
     offsets
-        Where they begin and end in the bytes of ``array``, shape ``(n + 1,)``, writable.
-    first
-        Position of the first in ``array``.
+        Where keys begin and end in ``data``, shape ``(n + 1,)``, writable.
     """
 
-    __slots__ = ("_array", "_base", "_first", "_offsets")
+    __slots__ = ("_base", "_data", "_offsets")
 
-    def __init__(
-        self, array: pa.LargeBinaryArray, offsets: NDArray[np.int64], first: int = 0
-    ) -> None:
-        data = array.buffers()[2]
-        self._array = array
-        self._base = 0 if data is None else data.address
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self._data = data
+        self._base = address_of(data)
         self._offsets = offsets
-        self._first = first
 
     @classmethod
-    def of(cls, array: pa.LargeBinaryArray) -> ByteKeys:
-        """Return all values of an array."""
-        buffer = array.buffers()[1]
-        if len(array) == 0:
-            return cls(array, np.zeros(1, np.int64))
-        start = array.offset * np.int64().itemsize
+    def of(cls, array: pa.Array) -> ByteKeys:
+        """Return the values of an array of texts or binaries, sharing its bytes."""
+        is_wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+        kind = np.dtype(np.int64 if is_wide else np.int32)
+        _, offsets, data = array.buffers()
+        if len(array) == 0 or data is None:
+            return cls(np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64))
+        own = np.frombuffer(offsets, kind, len(array) + 1, array.offset * kind.itemsize)
         # Copied, because kernels take no read-only arrays.
-        return cls(array, np.frombuffer(buffer, np.int64, len(array) + 1, start).copy())
+        return cls(np.frombuffer(data, np.uint8), own.astype(np.int64))
+
+    @classmethod
+    def of_width(cls, data: NDArray[np.uint8], width: int) -> ByteKeys:
+        """Return byte strings that all have the same width above 0 and follow one another."""
+        return cls(data, np.arange(0, len(data) + 1, width, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -153,22 +162,29 @@ class ByteKeys:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        own = int(self._offsets[-1] - self._offsets[0])
-        return own + 2 * int(self._offsets.nbytes)  # the array has offsets too
+        return int(self._offsets[-1] - self._offsets[0]) + int(self._offsets.nbytes)
 
     def part(self, start: int, stop: int) -> ByteKeys:
         """Return the keys ``[start, stop)``, sharing memory."""
-        return ByteKeys(self._array, self._offsets[start : stop + 1], self._first + start)
+        return ByteKeys(self._data, self._offsets[start : stop + 1])
+
+    def copied(self) -> ByteKeys:
+        """Return the keys without the memory that they share."""
+        first, last = self._offsets[0], self._offsets[-1]
+        return ByteKeys(self._data[first:last].copy(), self._offsets - first)
 
     def take(self, positions: NDArray[np.int64]) -> ByteKeys:
         """Return the keys at ``positions``, copied."""
-        return ByteKeys.of(self._array.take(pa.array(self._first + positions)))
+        return ByteKeys.of(self._array().take(pa.array(positions)))
 
     def order(self) -> NDArray[np.int64]:
         """Return the positions of the keys in ascending order."""
-        own = self._array.slice(self._first, len(self))
-        order: NDArray[np.int64] = pc.array_sort_indices(own).to_numpy().astype(np.int64)
-        return order
+        order = pc.array_sort_indices(self._array()).to_numpy()
+        return np.asarray(order, np.int64)
+
+    def _array(self) -> pa.LargeBinaryArray:
+        buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._data)]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), buffers)
 
     def is_ascending(self) -> bool:
         """Tell whether no key is less than the one before it."""
@@ -200,10 +216,12 @@ def keys_of(array: pa.Array) -> Keys:
         Values of the type have no order.
     """
     kind = array.type
-    if _is_text(kind) or pa.types.is_fixed_size_binary(kind):
-        return ByteKeys.of(array.cast(pa.large_binary()))
+    if has_prefixes(kind):
+        return ByteKeys.of(array)
+    if pa.types.is_fixed_size_binary(kind):
+        return ByteKeys.of(array.cast(pa.binary()))
     if pa.types.is_decimal(kind):
-        return ByteKeys.of(_ordered_decimals(array))
+        return ByteKeys.of_width(_ordered_decimals(array), kind.byte_width)
     if pa.types.is_boolean(kind):
         return NumberKeys(array.cast(pa.uint8()).to_numpy())
     if pa.types.is_floating(kind):
@@ -215,7 +233,7 @@ def keys_of(array: pa.Array) -> Keys:
 
 def has_prefixes(kind: pa.DataType) -> bool:
     """Tell whether values of a type can begin with others."""
-    return _is_text(kind)
+    return kind in _TEXTS
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
@@ -232,10 +250,6 @@ def _of_kind(keys: Keys, kind: type[K]) -> K:
     if not isinstance(keys, kind):
         raise InvalidRequestError("keys of different types are compared")
     return keys
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in _TEXTS
 
 
 def _numbers(array: pa.Array) -> NDArray[np.integer]:
@@ -256,21 +270,16 @@ def _ordered_floats(bits: NDArray[np.integer]) -> NDArray[np.integer]:
     return ordered
 
 
-def _ordered_decimals(array: pa.Array) -> pa.LargeBinaryArray:
+def _ordered_decimals(array: pa.Array) -> NDArray[np.uint8]:
     """Turn decimals of one scale into byte strings of the same order.
 
     They are whole numbers in two's complement, the lowest byte first.
     """
     width = array.type.byte_width
-    size = len(array) * width
-    stored = (
-        np.frombuffer(array.buffers()[1], np.uint8, size, array.offset * width)
-        if size > 0
-        else np.zeros(0, np.uint8)
-    )
+    if len(array) == 0:
+        return np.zeros(0, np.uint8)
+    start = array.offset * width
+    stored = np.frombuffer(array.buffers()[1], np.uint8, len(array) * width, start)
     ordered = stored.reshape(-1, width)[:, ::-1].copy()
     ordered[:, 0] ^= 0x80
-    offsets = np.arange(0, size + 1, width, dtype=np.int64)
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(array), [None, pa.py_buffer(offsets), pa.py_buffer(ordered)]
-    )
+    return ordered.ravel()

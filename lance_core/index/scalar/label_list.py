@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidRequestError
-from lance_core.expr.index_query import AnyOf, HasLabels
+from lance_core.expr.index_query import HasLabels
 from lance_core.index.registry import IndexKind, UnusableSegmentError
 from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.bitmap_file import BitmapFile
 from lance_core.index.scalar.fragment_rows import KeptRows, intersect, unite
-from lance_core.index.scalar.key_ranges import key_ranges
+from lance_core.index.scalar.keys import keys_of
 from lance_core.index.scalar.tree_map import decode_tree_map
 
 if TYPE_CHECKING:
@@ -83,17 +83,12 @@ class LabelListSegment:
         """Find rows; reads the sets of the labels, and the rows without a list if asked."""
         if not isinstance(query, HasLabels):
             raise InvalidRequestError(f"{type(query).__name__} asks for no labels")
-        find = self._with_all if query.needs_all else self._with_any
-        return RowAnswer.exact(find(query.labels, check), self._nulls() if with_nulls else None)
-
-    def _with_any(self, labels: pa.Array, check: Check) -> FragmentRows:
-        found = self.file.union(key_ranges(AnyOf(labels.drop_null())), check)
-        return unite((found, self.file.null_set())) if labels.null_count > 0 else found
-
-    def _with_all(self, labels: pa.Array, check: Check) -> FragmentRows:
-        distinct = labels.unique()
-        sets = [self._with_any(distinct.slice(i, 1), check) for i in range(len(distinct))]
-        return reduce(intersect, sets)
+        check()
+        distinct = query.labels.unique()
+        labels = keys_of(distinct.drop_null())
+        sets = self.file.sets_of(labels, with_null=distinct.null_count > 0)
+        rows = reduce(intersect, sets) if query.needs_all else unite(sets)
+        return RowAnswer.exact(rows, self._nulls() if with_nulls else None)
 
     def _nulls(self) -> FragmentRows | None:
         number = self.nulls_buffer

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from pyroaring import BitMap
+
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
@@ -114,6 +116,12 @@ class SegmentSource:
     def column_type(self) -> pa.DataType:
         """Type of the column's values."""
         return arrow_type(self.field)
+
+    @property
+    def built_from(self) -> BitMap:
+        """Fragments that the segment was built from, as the manifest says."""
+        bitmap = self.metadata.fragment_bitmap
+        return BitMap() if bitmap is None else bitmap
 
     def key(self, what: str, name: Hashable) -> CacheKey:
         """Name something of the segment in the cache; files of a segment never change."""
