@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,10 @@ from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
 from lance_core.query.explain import PlanReport
 from lance_core.query.prewarm import ignore_progress
-from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
+from lance_core.scan.ordering import OrderBy
 from lance_core.scan.projection import resolve_projection
-from lance_core.scan.ranks import addresses_of_ranks
+from lance_core.scan.row_names import addresses_of
 from lance_core.scan.take import take_rows
 from lance_core.schema.arrow import to_arrow_schema
 from lance_core.table.snapshot import VersionInfo, list_versions
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 
     from lance_core.cache.figures import StoreFigures
     from lance_core.index.vector.quantizer import ApproxMode
+    from lance_core.query.plain_scan import PlainScan
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
     from lance_core.query.why_not import WhyNot
+    from lance_core.scan.row_names import RowName
     from lance_core.table.snapshot import Snapshot
 
 
@@ -63,9 +66,30 @@ class DatasetReads:
         """Arrow schema of the table."""
         return to_arrow_schema(self.snapshot.schema)
 
-    def count_rows(self) -> int:
-        """Return the number of live rows."""
-        return self._engine.count_rows()
+    def count_rows(
+        self,
+        filter: str | None = None,
+        *,
+        params: Mapping[str, object] | None = None,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> int:
+        """Return the number of live rows, or of those for which a filter is true.
+
+        Parameters
+        ----------
+        filter, params
+            See `scan`.
+        deadline
+            Looked at while rows are judged.
+
+        Raises
+        ------
+        InvalidRequestError
+            The filter is none, or does not fit the schema.
+        """
+        if filter is None:
+            return self._engine.count_rows()
+        return self._engine.count(filter, params, deadline)
 
     def versions(self) -> list[VersionInfo]:
         """Describe all versions, oldest first; reads every manifest."""
@@ -96,6 +120,7 @@ class DatasetReads:
         fast_search: bool = False,
         with_row_id: bool = False,
         filter: str | None = None,
+        params: Mapping[str, object] | None = None,
         prefilter: bool = True,
         ef: int | None = None,
         approx_mode: ApproxMode = "normal",
@@ -137,8 +162,10 @@ class DatasetReads:
         with_row_id
             Add the column ``_rowid``.
         filter
-            Predicate that rows have to fulfil, such as ``price < 10``; see `expr.predicate`. At
+            Predicate that rows have to fulfil, such as ``price < 10``; see `lance_core.expr`. At
             most 1 MiB of text and 20000 comparisons, each value of an ``IN`` list being one.
+        params
+            Values of the ``$name`` in the filter.
         prefilter
             True: the nearest ``k`` of the rows that pass. False: those that pass of the nearest
             ``k``; the filter may then name ``_distance``.
@@ -176,6 +203,7 @@ class DatasetReads:
             with_row_id=with_row_id,
             batched=not is_one,
             filter=filter,
+            params=params,
             prefilter=prefilter,
             row_ids=_row_ids(row_ids),
             ef=ef,
@@ -185,35 +213,99 @@ class DatasetReads:
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
+        filter: str | None = None,
+        params: Mapping[str, object] | None = None,
+        order_by: Sequence[str | OrderBy] = (),
         limit: int | None = None,
         offset: int = 0,
         with_row_id: bool = False,
+        batch_rows: int = 8192,
     ) -> pa.RecordBatchReader:
-        """Stream rows in table order; a few pieces of some megabytes are decoded ahead."""
-        request = ScanQuery(_names(columns), limit, offset, with_row_id)
-        return pa.RecordBatchReader.from_batches(
-            self._engine.scan_schema(request), self._engine.scan(request)
-        )
+        """Stream rows; a few pieces of some megabytes are decoded ahead.
 
-    def take(self, indices: ArrayLike, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read rows by their rank among the live rows, in the order given.
+        Parameters
+        ----------
+        columns
+            Columns of the answer; with a mapping its keys, computed by the expressions it holds,
+            such as ``{"double": "price * 2"}``. None = all columns.
+        filter
+            Only rows for which this is true, such as ``price < 10``; see `lance_core.expr`. Columns
+            that it does not name are read only of rows that pass.
+        params
+            Values of the ``$name`` in filter and expressions.
+        order_by
+            Columns to order rows by, the first counting most; a name alone means ascending, nulls
+            last. Ties stay in table order. Memory holds the order's columns of as many rows as are
+            wanted, without ``limit`` those of all rows.
+        limit, offset
+            Most rows to return, and rows to skip before; of those that pass, in their order.
+        with_row_id
+            Add the column ``_rowid``.
+        batch_rows
+            Rows of a batch at most.
+
+        Raises
+        ------
+        InvalidRequestError
+            A parameter is wrong in itself or does not fit the schema.
+        """
+        request = ScanQuery(
+            columns=_output(columns),
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            filter=filter,
+            params=params,
+            order_by=_orders(order_by),
+        )
+        scan = self.scan_of(request, batch_rows=batch_rows)
+        return pa.RecordBatchReader.from_batches(scan.schema, scan.batches())
+
+    def scan_of(
+        self,
+        request: ScanQuery,
+        deadline: Callable[[], Deadline] = lambda: NO_DEADLINE,
+        *,
+        batch_rows: int = 8192,
+    ) -> PlainScan:
+        """Return a plain query, ready to be read; ``deadline`` is asked for as it goes on."""
+        if batch_rows < 1:
+            raise InvalidRequestError(f"batch_rows is {batch_rows!r}; it must be at least 1")
+        return self._engine.scan(request, deadline, batch_rows=batch_rows)
+
+    def take(
+        self,
+        indices: ArrayLike,
+        columns: Sequence[str] | None = None,
+        *,
+        by: RowName = "offset",
+    ) -> pa.Table:
+        """Read some rows, in the order given.
 
         Parameters
         ----------
         indices
-            Shape ``(n,)``: 0 is the first live row; repeats are allowed.
+            Shape ``(n,)``: names of rows; repeats are allowed.
         columns
             Columns of the answer; None = all.
+        by
+            What names a row: ``offset`` is its rank among the live rows, from 0; ``row_id`` and
+            ``address`` are what the columns ``_rowid`` and ``_rowaddr`` hold.
+
+        Raises
+        ------
+        InvalidRequestError
+            There is no such row, or it is deleted.
         """
-        ranks = _as_ranks(indices)
         files, snapshot = self.session.files, self.snapshot
         return take_rows(
             files,
             snapshot,
-            addresses_of_ranks(files, snapshot, ranks),
+            addresses_of(files, snapshot, _as_numbers(indices), by),
             resolve_projection(snapshot.schema, _names(columns)),
+            check_live=by != "offset",
         )
 
     def run(
@@ -327,18 +419,33 @@ def _row_ids(row_ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
     return tuple(row_ids) if isinstance(row_ids, Iterable) else (row_ids,)
 
 
-def _as_ranks(indices: ArrayLike) -> NDArray[np.int64]:
+def _output(
+    columns: Sequence[str] | Mapping[str, str] | None,
+) -> tuple[str | NamedExpression, ...] | None:
+    if isinstance(columns, Mapping):
+        return tuple(NamedExpression(name, text) for name, text in columns.items())
+    return _names(columns)
+
+
+def _orders(order_by: Sequence[str | OrderBy]) -> tuple[OrderBy, ...]:
+    if isinstance(order_by, str | OrderBy):
+        raise InvalidRequestError(f"order_by is {order_by!r}; give a list of columns")
+    return tuple(OrderBy(each) if isinstance(each, str) else each for each in order_by)
+
+
+def _as_numbers(indices: ArrayLike) -> NDArray[np.integer]:
     try:
-        ranks = np.asarray(indices)
+        numbers = np.asarray(indices)
     except ValueError as error:
         raise InvalidRequestError(f"indices are no list of row numbers: {error}") from error
-    if ranks.ndim == 1 and ranks.size == 0:
+    if numbers.ndim == 1 and numbers.size == 0:
         return np.empty(0, np.int64)
-    if ranks.ndim != 1 or ranks.dtype.kind not in "iu":
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise InvalidRequestError(
-            f"indices have type {ranks.dtype} and shape {ranks.shape}; give a list of row numbers"
+            f"indices have type {numbers.dtype} and shape {numbers.shape}; give a list of row"
+            " numbers"
         )
-    return ranks.astype(np.int64)
+    return numbers
 
 
 def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -47,15 +47,23 @@ class WindowSizes:
         Windows are multiples of it, so that only the last batch is smaller.
     num_columns
         Columns that are decoded; what each costs per window is shared by some kilobytes of rows.
+    window_bytes
+        Decoded bytes of a window.
     """
 
-    def __init__(self, least_row_bytes: float, batch_rows: int, num_columns: int) -> None:
+    def __init__(
+        self,
+        least_row_bytes: float,
+        batch_rows: int,
+        num_columns: int,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
         self._least_row_bytes = least_row_bytes
         self._batch_rows = batch_rows
         self._expansion = _EXPANSION
-        self._limit = max(_FIRST_BYTES, num_columns * _COLUMN_BYTES)
-        self._full_limit = max(WINDOW_BYTES, num_columns * _COLUMN_BYTES)
-        self._has_many_columns = self._full_limit > WINDOW_BYTES
+        self._limit = max(min(_FIRST_BYTES, window_bytes), num_columns * _COLUMN_BYTES)
+        self._full_limit = max(window_bytes, num_columns * _COLUMN_BYTES)
+        self._has_many_columns = self._full_limit > window_bytes
         self._row_seconds = 0.0
 
     def windows(

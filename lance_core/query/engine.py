@@ -17,7 +17,7 @@ from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.fitted_vectors import fit_vectors, metric_for
 from lance_core.query.measure import Measures
-from lance_core.query.plan import Plan, ScanPlan, VectorPlan
+from lance_core.query.plain_scan import PlainScan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
 from lance_core.query.postfilter import Postfilter
 from lance_core.query.prepared import PreparedQueries, is_long
@@ -34,27 +34,32 @@ from lance_core.query.request import ScanQuery, VectorQuery, require_nonzero
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_filter import RowFilter
 from lance_core.query.stats import PlanKind, QueryStats, StopReason
-from lance_core.query.steps import POSTFILTER, SCAN, TAKE
+from lance_core.query.steps import POSTFILTER, TAKE
 from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
 from lance_core.query.why_not import WhyNotFinder
-from lance_core.scan.projection import resolve_projection
-from lance_core.scan.rows import count_rows, scan_rows
+from lance_core.scan.rows import count_rows
 from lance_core.scan.take import RowTaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
+    from lance_core.query.plan import Plan, VectorPlan
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.session import Session
     from lance_core.query.why_not import WhyNot
-    from lance_core.scan.projection import Projection
     from lance_core.schema.field import LanceField
     from lance_core.table.snapshot import Snapshot
+
+    Params = Mapping[str, object] | None
+    """Values of the names in a filter."""
+
+_RUN_BATCH_ROWS = 1 << 16
+"""Batches of an answer that is needed as a whole."""
 
 Request = VectorQuery | ScanQuery
 
@@ -131,7 +136,9 @@ class QueryEngine:
         started = time.perf_counter()
         with metered() as meter:
             if isinstance(request, ScanQuery):
-                return self._run_scan(request, meter, started, resident_only=resident_only)
+                return self._run_scan(
+                    request, deadline, meter, started, resident_only=resident_only
+                )
             with checked_once():  # a run takes milliseconds, and each look lets go of the GIL
                 return self._run_vector(
                     request,
@@ -148,7 +155,7 @@ class QueryEngine:
         A prefilter is evaluated: what is done depends on the number of rows that pass.
         """
         if isinstance(request, ScanQuery):
-            return self._plan_scan(request)
+            return self.scan(request, lambda: deadline).plan()
         return self._prepared_query(request, deadline, resident_only=False).plan
 
     def why_not(self, request: VectorQuery, row_id: int, deadline: Deadline) -> WhyNot:
@@ -189,42 +196,35 @@ class QueryEngine:
         warmer = IndexWarmer(self._session.cache, deadline, progress)
         return warmer.run(index, usable, skipped, column.bound, partitions)
 
-    def scan(self, request: ScanQuery) -> Iterator[pa.RecordBatch]:
-        """Stream the rows of a plain query in batches of bounded size."""
-        return scan_rows(
-            self._session.files,
-            self._snapshot,
-            self._scan_projection(request),
-            limit=request.limit,
-            offset=request.offset,
-        )
+    def scan(
+        self,
+        request: ScanQuery,
+        deadline: Callable[[], Deadline] = lambda: NO_DEADLINE,
+        *,
+        batch_rows: int = 8192,
+    ) -> PlainScan:
+        """Return a plain query, resolved, whose rows are read as its batches are asked for."""
+        return PlainScan(self._session, self._snapshot, request, deadline, batch_rows=batch_rows)
 
-    def scan_schema(self, request: ScanQuery) -> pa.Schema:
-        """Return the schema of what `scan` yields."""
-        return self._scan_projection(request).schema
-
-    def _scan_projection(self, request: ScanQuery) -> Projection:
-        return resolve_projection(
-            self._snapshot.schema, request.columns, with_row_id=request.with_row_id
-        )
-
-    def _plan_scan(self, request: ScanQuery) -> ScanPlan:
-        return ScanPlan(
-            columns=tuple(column.name for column in self._scan_projection(request).columns),
-            num_fragments=len(self._snapshot.fragments),
-            offset=request.offset,
-            limit=request.limit,
-        )
+    def count(self, filter_text: str, params: Params, deadline: Deadline) -> int:
+        """Return the number of live rows that pass a filter."""
+        row_filter = RowFilter(self._session, self._snapshot, filter_text, deadline, params=params)
+        return row_filter.count(list(self._snapshot.fragments_by_id), deadline)
 
     def _run_scan(
-        self, request: ScanQuery, meter: QueryMeter, started: float, *, resident_only: bool
+        self,
+        request: ScanQuery,
+        deadline: Deadline,
+        meter: QueryMeter,
+        started: float,
+        *,
+        resident_only: bool,
     ) -> QueryResult:
         if resident_only:
             raise NotResidentError("a plain query reads what it returns")
         measures = Measures(meter)
-        with measures.measure(SCAN) as facts:
-            table = pa.Table.from_batches(self.scan(request), self.scan_schema(request))
-            facts.rows = table.num_rows
+        scan = self.scan(request, lambda: deadline, batch_rows=_RUN_BATCH_ROWS)
+        table = pa.Table.from_batches(scan.batches(measures), scan.schema)
         is_short = request.limit is None or table.num_rows < request.limit
         stats = self._stats(
             meter,
@@ -234,7 +234,7 @@ class QueryEngine:
             exact=True,
             stop_reason="no_more_rows" if is_short else "complete",
         )
-        return QueryResult(table, stats, self._plan_scan(request), measures)
+        return QueryResult(table, stats, scan.plan(), measures)
 
     def _run_vector(
         self,
@@ -349,10 +349,14 @@ class QueryEngine:
         )
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
-            prefilter = RowFilter(session, snapshot, request.filter, deadline)
+            prefilter = RowFilter(
+                session, snapshot, request.filter, deadline, params=request.params
+            )
             passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
         elif request.filter is not None:
-            postfilter = Postfilter(session, snapshot, request.filter, deadline)
+            postfilter = Postfilter(
+                session, snapshot, request.filter, deadline, params=request.params
+            )
         return _PreparedQuery(
             column,
             shape,

@@ -188,12 +188,23 @@ class VectorPlan:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """A plain query: rows in table order."""
+    """A plain query: rows in table order or by columns.
+
+    The columns ``scanned`` are read of all rows, or where ``filter`` is set of those that have to
+    be judged; ``late`` ones only of rows that are returned. Rows that pass are put in order by
+    ``order_by``, ``offset`` of them skipped, ``limit`` returned with ``columns``, some of which are
+    made of what was read if ``is_computed``.
+    """
 
     columns: tuple[str, ...]
     num_fragments: int
     offset: int
     limit: int | None
+    scanned: tuple[str, ...]
+    late: tuple[str, ...] = ()
+    filter: str | None = None
+    order_by: tuple[str, ...] = ()
+    is_computed: bool = False
 
 
 Plan = VectorPlan | ScanPlan

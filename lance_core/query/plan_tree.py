@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from lance_core.query.plan import ScanPlan
 from lance_core.query.steps import (
+    FILTER,
     FLAT,
     LISTED,
     MERGE,
+    ORDER,
     POSTFILTER,
     PREFILTER,
     RANK,
@@ -68,8 +70,19 @@ def plan_tree(plan: Plan) -> PlanNode:
 
 
 def _scan_node(plan: ScanPlan) -> PlanNode:
-    scan = PlanNode("Scan", SCAN, {"fragments": plan.num_fragments, "columns": plan.columns})
-    return PlanNode("Limit", "", {"offset": plan.offset, "limit": plan.limit}, (scan,))
+    scan: dict[str, Setting] = {"fragments": plan.num_fragments, "columns": plan.scanned}
+    found = PlanNode("Scan", SCAN, scan)
+    if plan.filter is not None:
+        found = PlanNode("Filter", FILTER, {"filter": plan.filter}, (found,))
+    if plan.order_by:
+        kept = None if plan.limit is None else plan.offset + plan.limit
+        found = PlanNode("Order", ORDER, {"by": plan.order_by, "keep": kept}, (found,))
+    found = PlanNode("Limit", "", {"offset": plan.offset, "limit": plan.limit}, (found,))
+    if plan.late:
+        found = PlanNode("Take", TAKE, {"columns": plan.late}, (found,))
+    if plan.is_computed:
+        found = PlanNode("Compute", "", {"columns": plan.columns}, (found,))
+    return found
 
 
 def _vector_node(plan: VectorPlan) -> PlanNode:

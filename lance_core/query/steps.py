@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 SCAN = "scan"
+FILTER = "filter"
+ORDER = "order"
 FLAT = "flat"
 RANK = "rank"
 RESCORE = "rescore"

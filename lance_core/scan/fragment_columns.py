@@ -99,15 +99,18 @@ class FragmentColumns:
         """
         among = int(row_offsets[-1] - row_offsets[0]) + 1
         if len(row_offsets) >= among * self._dense_share:
-            return self._read_among(row_offsets)
+            return self._read_among(row_offsets, among)
         if len(self._projection.columns) == 0:
             return only_rows(len(row_offsets))
         arrays = self._stored.take(row_offsets)
         return arrays_of(self._projection, arrays, self._pseudo_values(row_offsets))
 
-    def _read_among(self, row_offsets: NDArray[np.int64]) -> list[pa.Array]:
+    def _read_among(self, row_offsets: NDArray[np.int64], among: int) -> list[pa.Array]:
         """Read rows together with those between them, a bounded number at a time."""
-        part = row_offsets // max(1, int(_BYTES_AT_ONCE / self.row_bytes))
+        most = max(1, int(_BYTES_AT_ONCE / self.row_bytes))
+        if among <= most:
+            return self.read(cover(row_offsets, self._gap_rows))
+        part = row_offsets // most
         cuts = np.flatnonzero(np.diff(part)) + 1
         read = [self.read(cover(piece, self._gap_rows)) for piece in np.split(row_offsets, cuts)]
         return read[0] if len(read) == 1 else joined_columns(read)

@@ -93,10 +93,10 @@ class RowWindow:
         return [array.slice(start, stop - start) for array in self._shared]
 
 
-def sizes_for(projection: Projection, batch_rows: int) -> WindowSizes:
-    """Return what chooses windows of the columns of a projection."""
+def sizes_for(projection: Projection, batch_rows: int, window_bytes: int) -> WindowSizes:
+    """Return what chooses windows of the columns of a projection, of so many decoded bytes."""
     least = sum(least_row_bytes(field.type) for field in projection.schema)
-    return WindowSizes(least, batch_rows, len(projection.schema))
+    return WindowSizes(least, batch_rows, len(projection.schema), window_bytes)
 
 
 def bytes_of_rows(row_bytes: float) -> Callable[[int, int], float]:

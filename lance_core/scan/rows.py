@@ -6,9 +6,6 @@ import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from lance_core.errors import InvalidRequestError
 from lance_core.file.file_scan import NUM_THREADS
 from lance_core.file.windows import (
     SharedDictionaries,
@@ -18,13 +15,11 @@ from lance_core.file.windows import (
 )
 from lance_core.io.ahead import ahead
 from lance_core.scan.fragment_scan import fragment_windows
-from lance_core.scan.live_rows import LiveRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from lance_core.ids import FragmentId
     from lance_core.scan.projection import Projection
@@ -130,42 +125,3 @@ def first_ranks(files: TableFiles, snapshot: Snapshot) -> Mapping[FragmentId, in
     counts = [files.num_live_rows(snapshot, fragment) for fragment in snapshot.fragments]
     starts = accumulate(counts, initial=0)
     return {fragment.id: start for fragment, start in zip(snapshot.fragments, starts, strict=False)}
-
-
-def addresses_of_ranks(
-    files: TableFiles, snapshot: Snapshot, ranks: NDArray[np.int64]
-) -> NDArray[np.uint64]:
-    """Find rows by their place in a scan.
-
-    Parameters
-    ----------
-    ranks
-        Shape ``(n,)``. Zero-based ranks among the live rows of the table, in any order, repeats
-        allowed.
-
-    Returns
-    -------
-    NDArray[np.uint64]
-        Shape ``(n,)``. Row addresses in the order of ``ranks``.
-
-    Raises
-    ------
-    InvalidRequestError
-        A rank is negative or not below the number of live rows.
-    CorruptFileError
-        A deletion file of a fragment that is asked for contradicts the format or the manifest.
-    """
-    counts = [files.num_live_rows(snapshot, fragment) for fragment in snapshot.fragments]
-    ends = np.cumsum(np.array(counts, np.int64))
-    num_rows = int(ends[-1]) if counts else 0
-    for rank in ranks[(ranks < 0) | (ranks >= num_rows)][:1].tolist():
-        raise InvalidRequestError(f"row {rank} is asked for, the table has {num_rows}")
-    owners = np.searchsorted(ends, ranks, side="right")
-    addresses = np.empty(len(ranks), np.uint64)
-    for owner in np.unique(owners).tolist():
-        fragment = snapshot.fragments[owner]
-        live = LiveRows(fragment.physical_rows, files.deleted(snapshot, fragment))
-        mine = owners == owner
-        row_offsets = live.row_offsets(ranks[mine] - (ends[owner] - counts[owner]))
-        addresses[mine] = row_offsets.astype(np.uint64) | np.uint64(fragment.id << 32)
-    return addresses

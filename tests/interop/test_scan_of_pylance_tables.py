@@ -11,7 +11,8 @@ import pytest
 
 from lance_core.errors import CorruptFileError, InvalidRequestError, UnsupportedFeatureError
 from lance_core.row_address import pack_row_addresses
-from lance_core.scan.rows import addresses_of_ranks, count_rows, scan_rows
+from lance_core.scan.ranks import addresses_of_ranks
+from lance_core.scan.rows import count_rows, scan_rows
 from lance_core.scan.take import take_rows
 from tests.manifest_bytes import manifest_file
 from tests.opened_table import OpenedTable, open_counted, open_table

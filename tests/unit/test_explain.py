@@ -52,6 +52,28 @@ def explain(plan):
     return PlanReport.of_plan(plan, 7).text()
 
 
+def test_a_scan_says_what_it_reads_of_all_rows_and_what_only_of_those_returned() -> None:
+    plan = ScanPlan(
+        columns=("double", "name"),
+        num_fragments=3,
+        offset=5,
+        limit=10,
+        scanned=("price", "rank"),
+        late=("name",),
+        filter="price < 10",
+        order_by=("rank descending nulls last",),
+        is_computed=True,
+    )
+    assert explain(plan).splitlines() == [
+        "Compute: columns=[double, name]",
+        "  Take: columns=[name]",
+        "    Limit: offset=5, limit=10",
+        "      Order: by=[rank descending nulls last], keep=15",
+        "        Filter: filter=price < 10",
+        "          Scan: fragments=3, columns=[price, rank]",
+    ]
+
+
 def test_a_plan_names_its_steps_from_the_answer_down_to_the_sources():
     lines = explain(vector_plan(ProbeBounds(8, 8))).splitlines()
     names = [line.strip().split(":")[0] for line in lines]
@@ -67,7 +89,7 @@ def test_a_skipped_segment_is_named_with_the_reason():
 
 
 def test_a_plain_query_shows_its_limit():
-    assert explain(ScanPlan(("id",), 3, 5, None)).splitlines() == [
+    assert explain(ScanPlan(("id",), 3, 5, None, ("id",))).splitlines() == [
         "Limit: offset=5, limit=None",
         "  Scan: fragments=3, columns=[id]",
     ]
@@ -182,7 +204,7 @@ def test_every_setting_of_every_step_is_documented():
         rank_by_hits=RankByHits(20, 10),
     )
     shown = {}
-    for plan in (whole, ScanPlan(("id",), 3, 5, None)):
+    for plan in (whole, ScanPlan(("id",), 3, 5, None, ("id",))):
         steps = [plan_tree(plan)]
         while steps:
             step = steps.pop()
