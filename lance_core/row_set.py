@@ -15,13 +15,21 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
-from lance_core.row_address import fragment_of, offset_of
+from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD_BITS = 64
 _ALL_ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_CONTAINER_BITS = 1 << 16
+_LONGEST_LIST = 4096
+"""Rows of a container that are listed in a bitmap's portable form; of more it holds the bits."""
+_COOKIE = 12346
+"""Begins a bitmap without runs."""
+_MANY_ROWS = 1 << 12
+_ROWS_PER_MEMBER = 64
+"""Rows that can be flagged, a byte each, in the time that sorting a member takes."""
 _FLAGS_AT_ONCE = 1 << 22
 """Rows that take a byte each while a bitmap is made dense; a multiple of the bits of a word."""
 
@@ -59,6 +67,12 @@ def bitmap_offsets(bitmap: BitMap) -> NDArray[np.uint32]:
 
 def bitmap_of(offsets: NDArray[np.uint32]) -> BitMap:
     """Return the bitmap of ``offsets``, shape ``(n,)``, in any order, repeats allowed."""
+    if len(offsets) >= _MANY_ROWS:
+        num_bits = int(offsets.max()) + 1
+        if num_bits <= _ROWS_PER_MEMBER * len(offsets):
+            flags = np.zeros(-(-num_bits // _CONTAINER_BITS) * _CONTAINER_BITS, np.bool_)
+            flags[offsets] = True
+            return _bitmap_of_words(np.packbits(flags, bitorder="little").view(np.uint64))
     # pyroaring takes arrays of the standard library whole, all others number by number, and sorted
     # numbers in a sixth of the time.
     return BitMap(array("I", np.sort(offsets).tobytes()))
@@ -72,14 +86,36 @@ def bitmaps_by_fragment(row_addresses: NDArray[np.uint64]) -> dict[int, BitMap]:
     row_addresses
         Shape ``(n,)``, in any order, repeats allowed.
     """
+    if len(row_addresses) == 0:
+        return {}
+    first, last = (int(each) >> OFFSET_BITS for each in (row_addresses.min(), row_addresses.max()))
+    if first == last:
+        return {first: bitmap_of(offset_of(row_addresses))}
     ordered = np.sort(row_addresses)
     fragment_ids, offsets = fragment_of(ordered), offset_of(ordered)
     starts = np.flatnonzero(np.diff(fragment_ids)) + 1
-    ends = [0, *starts.tolist(), len(ordered)] if len(ordered) > 0 else []
+    ends = [0, *starts.tolist(), len(ordered)]
     return {
         int(fragment_ids[start]): BitMap(array("I", offsets[start:end].tobytes()))
         for start, end in pairwise(ends)
     }
+
+
+def _bitmap_of_words(words: NDArray[np.uint64]) -> BitMap:
+    """Return a dense set over whole containers as a bitmap, by writing its portable form."""
+    containers = words.reshape(-1, _CONTAINER_BITS // _WORD_BITS)
+    num_rows = np.bitwise_count(containers).sum(axis=1, dtype=np.int64)
+    (keys,) = np.nonzero(num_rows)
+    bodies = [
+        containers[key] if num_rows[key] > _LONGEST_LIST else to_ordinals(containers[key])
+        for key in keys.tolist()
+    ]
+    data = [each if each.dtype == np.uint64 else each.astype("<u2") for each in bodies]
+    header = np.column_stack([keys, num_rows[keys] - 1]).astype("<u2")
+    positions = np.cumsum([8 + 8 * len(keys), *(each.nbytes for each in data)])[:-1]
+    start = np.array([_COOKIE, len(keys)], "<u4")
+    parts = [start, header, positions.astype("<u4"), *data]
+    return BitMap.deserialize(b"".join(each.tobytes() for each in parts))
 
 
 def words_of_bitmap(bitmap: BitMap, num_bits: int) -> NDArray[np.uint64]:

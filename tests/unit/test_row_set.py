@@ -102,6 +102,14 @@ def test_a_bitmap_is_made_of_offsets_in_any_order() -> None:
     assert bitmap_of(ordinals()) == BitMap()
 
 
+@pytest.mark.parametrize("count_of_rows", [5_000, 60_000, 300_000])
+def test_a_bitmap_is_made_of_many_offsets(count_of_rows: int) -> None:
+    generator = np.random.default_rng(count_of_rows)
+    offsets = generator.permutation(310_000).astype(np.uint32)[:count_of_rows]
+    offsets = offsets[(offsets < 70_000) | (offsets > 200_000) | (offsets % 40 == 0)]
+    assert bitmap_of(offsets) == BitMap(offsets.tolist())
+
+
 def test_addresses_are_parted_by_fragment() -> None:
     addresses = np.array([(7 << 32) | 1, 5, (7 << 32) | 0, 2, 5], np.uint64)
     found = bitmaps_by_fragment(addresses)
