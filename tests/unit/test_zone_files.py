@@ -222,7 +222,6 @@ def test_values_of_another_type_are_not_looked_for() -> None:
     "changed",
     [
         {"zone_start": [0, 2**32, 5]},
-        {"zone_length": [10, 2**64 - 1, 20]},
         {"fragment_id": [0, 0, 2**32]},
         {"fragment_id": [0, None, 3]},
     ],
@@ -236,6 +235,13 @@ def test_zones_outside_all_fragments_are_damage(kind: str, changed: dict[str, An
             table = table.set_column(table.schema.get_field_index(name), name, numbers)
     with pytest.raises(CorruptFileError):
         written(kind, table, column=INTS)
+
+
+@pytest.mark.parametrize("length", [2**32 - 9, 2**64 - 1])
+def test_zones_that_end_before_they_begin_make_a_segment_unusable(length: int) -> None:
+    table = zone_map([0, 5, 50], [9, 20, 60], INTS, zone_length=[10, length, 20])
+    with pytest.raises(UnusableSegmentError, match="rebuild"):
+        written("ZoneMap", table, column=INTS)
 
 
 def test_zones_without_rows_find_nothing() -> None:
@@ -330,26 +336,34 @@ def test_postings_that_cannot_be_read_are_damage(data: bytes | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "lengths", "is_displaced"),
+    ("starts", "lengths", "lacks_rows"),
     [
-        ([0, 10, 0], [10, 10, 20], False),  # nothing was deleted
-        ([0, 10, 0], [10, 8, 20], True),  # some rows were, wherever they were
-        ([0, 12, 0], [10, 8, 20], False),  # some between
-        ([2, 10, 0], [8, 8, 20], False),  # some before
+        ([0, 10, 0], [10, 10, 9], False),  # nothing was deleted
+        ([2, 12, 0], [8, 8, 9], False),  # some rows were, at the start and between
+        ([0, 10, 0], [10, 8, 9], True),  # the last ones were, or any by 0.39
+        ([0, 10, 0], [10, 10, 4], True),  # the last zone begins in one fragment and ends in another
     ],
 )
-def test_zones_of_an_early_release_may_lie_in_wrong_places(
-    starts: list[int], lengths: list[int], is_displaced: bool
+def test_zones_of_early_releases_may_lack_rows(
+    starts: list[int], lengths: list[int], lacks_rows: bool
 ) -> None:
     table = zone_map([0, 5, 50], [9, 20, 60], INTS, zone_start=starts, zone_length=lengths)
-    num_rows = {0: 20, 3: 20}
+    num_rows = {0: 20, 3: 9}
     old = written("ZoneMap", table, column=INTS)
     assert isinstance(old, ZoneSegment)
-    assert old.is_displaced(num_rows) is is_displaced
-    assert not old.is_displaced({3: 20, 9: 100})
+    assert old.may_lack_rows(num_rows) is lacks_rows
+    assert not old.may_lack_rows({9: 100})
     recent = written("ZoneMap", table, column=INTS, null_bitmap=NULLS)
     assert isinstance(recent, ZoneSegment)
-    assert not recent.is_displaced(num_rows)
+    assert not recent.may_lack_rows(num_rows)
+
+
+def test_a_fragment_without_any_zone_lacks_rows() -> None:
+    table = zone_map([0, 5, 50], [9, 20, 60], INTS, fragment_id=[0, 0, 0], zone_start=[0, 10, 20])
+    segment = written("ZoneMap", table, column=INTS)
+    assert isinstance(segment, ZoneSegment)
+    assert not segment.may_lack_rows({0: 40})
+    assert segment.may_lack_rows({0: 40, 3: 1})
 
 
 def test_zones_may_stand_in_any_order() -> None:
@@ -358,5 +372,5 @@ def test_zones_may_stand_in_any_order() -> None:
     segment = written("ZoneMap", table, column=INTS)
     assert spans(ask(segment, Between(None, None)).possible) == {0: (0, 9, 10), 3: (0, 9, 10)}
     assert isinstance(segment, ZoneSegment)
-    assert not segment.is_displaced({0: 10, 3: 10})
-    assert segment.is_displaced({0: 10, 3: 11})
+    assert not segment.may_lack_rows({0: 10, 3: 10})
+    assert segment.may_lack_rows({0: 10, 3: 11})

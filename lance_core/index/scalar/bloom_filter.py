@@ -51,6 +51,7 @@ def open_bloom_filter(source: SegmentSource) -> ZoneSegment:
     return ZoneSegment(
         IndexKind.BLOOMFILTER,
         reader,
+        source.built_from,
         zones_of(places, reader.path),
         flags(nulls, reader.path),
         NullRows.find(source, reader),

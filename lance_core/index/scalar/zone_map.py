@@ -46,7 +46,13 @@ def open_zone_map(source: SegmentSource) -> ZoneSegment:
         is_empty = nulls + nans >= zones.lengths.astype(np.uint64)
         contents = _Values(ZoneBounds.of(columns[5], columns[6], nans > 0, is_empty), kind)
     return ZoneSegment(
-        IndexKind.ZONEMAP, reader, zones, nulls > 0, NullRows.find(source, reader), contents
+        IndexKind.ZONEMAP,
+        reader,
+        source.built_from,
+        zones,
+        nulls > 0,
+        NullRows.find(source, reader),
+        contents,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from pyroaring import BitMap
 
     from lance_core.expr.index_query import LeafQuery
     from lance_core.file.reader import LanceFileReader
@@ -51,6 +52,8 @@ class ZoneSegment:
         Which index it is.
     reader
         Its file.
+    built_from
+        Fragments that it was built from.
     zones
         Where the zones lie.
     has_nulls
@@ -63,6 +66,7 @@ class ZoneSegment:
 
     kind: IndexKind
     reader: LanceFileReader
+    built_from: BitMap
     zones: Zones
     has_nulls: NDArray[np.bool_]
     nulls: NullRows | None
@@ -88,16 +92,24 @@ class ZoneSegment:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.reader.watch_growth(told)
 
-    def is_displaced(self, num_rows: Mapping[int, int]) -> bool:
-        """Tell whether the segment must not be used, since its zones may lie in wrong places.
+    def may_lack_rows(self, num_rows: Mapping[int, int]) -> bool:
+        """Tell whether rows may be in no zone or in a wrong one, so that it must not be used.
+
+        Where rows had been deleted pylance 0.39 put all zones of the fragment too far in front, and
+        1.0 some that begin in one fragment and end in the next. Either way the zones of a fragment
+        end before its last row; of later releases they do only if that row was a deleted one. Who
+        wrote a set of nulls knew better.
 
         Parameters
         ----------
         num_rows
-            Rows of each fragment that the segment may have been built from, deleted ones included.
+            Rows of fragments, deleted ones included: of those alive, and of those from before
+            deferred compactions.
         """
-        # Whoever wrote a set of nulls counted right.
-        return self.nulls is None and self.zones.are_displaced(num_rows)
+        if self.nulls is not None:
+            return False
+        ends = self.zones.last_ends()
+        return any(ends.get(each, 0) < num_rows.get(each, 0) for each in self.built_from)
 
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""

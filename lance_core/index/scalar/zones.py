@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
+from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.scalar.fragment_rows import NO_ROWS
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 ZONE_COLUMNS = {"fragment_id": pa.uint64(), "zone_start": pa.uint64(), "zone_length": pa.uint64()}
 """Columns that say where zones lie."""
+
+MISPLACED = "an early release of Lance put its zones in wrong places: rebuild it"
+"""Why a segment cannot be used whose zones leave rows out."""
 
 _NUM_NUMBERS = 1 << 32  # of fragments, and of offsets in each
 
@@ -54,27 +58,12 @@ class Zones:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def are_displaced(self, num_rows: Mapping[int, int]) -> bool:
-        """Tell whether zones may lie elsewhere than they say, since their writer miscounted.
-
-        Before 1.0 zones were laid out as if there were no deleted rows (observed with pylance
-        0.39). So the zones of a fragment that had some follow one another from its first row on,
-        and end before its last one. Zones of later releases do so only where the last rows of a
-        fragment were the ones that were deleted.
-
-        Parameters
-        ----------
-        num_rows
-            Rows of fragments, deleted ones included; the zones of others do not matter.
-        """
-        if len(self) == 0:
-            return False
-        order = np.argsort(self.fragment_ids, kind="stable")
-        ids, firsts = np.unique(self.fragment_ids[order], return_index=True)
-        sizes = np.array([num_rows.get(each, 0) for each in ids.tolist()], np.int64)
-        covered = np.add.reduceat(self.lengths[order], firsts)
-        ends = np.maximum.reduceat(self.ends[order], firsts)
-        return bool(((covered == ends) & (ends < sizes)).any())
+    def last_ends(self) -> Mapping[int, int]:
+        """Return by fragment where the last of its zones ends."""
+        ids, places = np.unique(self.fragment_ids, return_inverse=True)
+        ends = np.zeros(len(ids), np.int64)
+        np.maximum.at(ends, places, self.ends)
+        return dict(zip(ids.tolist(), ends.tolist(), strict=True))
 
     def rows(self, chosen: NDArray[np.bool_]) -> FragmentRows:
         """Return all row addresses in the chosen zones, shape of ``chosen`` ``(z,)``."""
@@ -105,17 +94,22 @@ def zones_of(columns: Sequence[pa.Array], path: str) -> Zones:
     Raises
     ------
     CorruptFileError
-        A value is missing, or a zone does not lie inside a fragment of the largest size.
+        A value is missing, or a zone begins outside of fragments of the largest size.
+    UnusableSegmentError
+        A zone ends there.
 
     Notes
     -----
     Scalar index page, sections 1.3 and 6. How many rows a fragment really has is for those to
-    check who know the table.
+    check who know the table. Lengths below 0, without their sign, are what pylance 1.0 wrote for
+    zones that begin in one fragment and end in the next.
     """
     fragment_ids, starts, lengths = (whole_numbers(column, path) for column in columns)
     limit = np.uint64(_NUM_NUMBERS)
-    if (fragment_ids >= limit).any() or (starts > limit).any() or (lengths > limit - starts).any():
+    if (fragment_ids >= limit).any() or (starts >= limit).any():
         raise CorruptFileError(path, "a zone lies outside all fragments")
+    if (lengths > limit - starts).any():
+        raise UnusableSegmentError(MISPLACED)
     first = starts.astype(np.int64)
     return Zones(fragment_ids.astype(np.int64), first, first + lengths.astype(np.int64))
 
