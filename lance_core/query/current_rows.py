@@ -40,14 +40,12 @@ class CurrentRows:
         Deferred compactions that index files may not have followed, None where there were none.
     """
 
-    def __init__(
-        self, files: TableFiles, snapshot: Snapshot, reuse: FragmentReuse | None
-    ) -> None:
+    def __init__(self, files: TableFiles, snapshot: Snapshot, reuse: FragmentReuse | None) -> None:
         self._files = files
         self._snapshot = snapshot
         self._fragments = snapshot.fragments_by_id
         self._reuse = reuse
-        self._old_rows: Mapping[int, int] = {} if reuse is None else _rows_of_old_fragments(reuse)
+        self._old_rows: Mapping[int, int] = {} if reuse is None else rows_of_old_fragments(reuse)
 
     def all_rows(self, fragment_ids: Iterable[int]) -> FragmentRows:
         """Return all rows of some fragments, deleted ones included."""
@@ -105,7 +103,8 @@ class CurrentRows:
         return unite(parts)
 
 
-def _rows_of_old_fragments(reuse: FragmentReuse) -> Mapping[int, int]:
+def rows_of_old_fragments(reuse: FragmentReuse) -> Mapping[int, int]:
+    """Return how many rows each fragment had that deferred compactions have rewritten."""
     return {
         digest.id: digest.physical_rows
         for version in reuse.history.versions

@@ -12,6 +12,9 @@ from lance_core.ids import FieldId
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
+from lance_core.index.scalar.zone_segment import ZoneSegment
+from lance_core.index.scalar.zones import MISPLACED
+from lance_core.query.current_rows import rows_of_old_fragments
 from lance_core.query.plan import SkippedSegment
 
 if TYPE_CHECKING:
@@ -90,6 +93,7 @@ class ScalarIndices:
         self._cache = session.cache
         self._snapshot = snapshot
         self._history = None if reuse is None else reuse.history
+        self._old_rows = {} if reuse is None else rows_of_old_fragments(reuse)
         self._live = BitMap(snapshot.fragments_by_id)
         self._by_field: dict[FieldId, tuple[ScalarIndex, ...]] = {}
 
@@ -153,15 +157,20 @@ class ScalarIndices:
         coverage = effective_coverage(metadata, self._live, self._history)
         if not coverage:
             return Unusable(_NO_COVERAGE)
-        folder = self._snapshot.index_place(metadata)
+        segment = self._segment(metadata, field_id)
+        if isinstance(segment, Unusable):
+            return segment
+        return CoveringSegment(metadata.name, metadata.uuid, segment, coverage)
+
+    def _segment(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment | Unusable:
         field = self._snapshot.schema.by_id(field_id)
         try:
-            segment = open_scalar_segment(folder, metadata, self._cache, field)
+            folder = self._snapshot.index_place(metadata)
+            return open_scalar_segment(folder, metadata, self._cache, field)
         except UnusableSegmentError as error:
             return Unusable(error.reason)
         except UnsupportedFeatureError as error:
             return Unusable(str(error))
-        return CoveringSegment(metadata.name, metadata.uuid, segment, coverage)
 
     def _uncontested(
         self, segments: Sequence[tuple[IndexMetadata, CoveringSegment]]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import lance
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lance_core import open_dataset
 from lance_core.expr.index_query import AnyOf, Between, ContainsAll, IsNull
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.scalar.zone_segment import ZoneSegment
@@ -97,3 +99,21 @@ def test_a_set_of_nulls_counts_where_the_file_has_one(
     assert nulls & covered == {row for row, price in pairs if price is None} & covered
     whole = ask(segment, Between(None, None))
     assert set(names(whole.possible)) >= covered - nulls
+
+
+@pytest.mark.parametrize("release", ["0.39.0", "1.0.4", "8.0.0"])
+def test_filters_find_what_a_scan_of_pylance_finds(old_dataset: OldDataset, release: str) -> None:
+    folder = str(old_dataset(release, "zones"))
+    own, other = open_dataset(folder), lance.dataset(folder)
+    for text in (
+        "number = 91",
+        "number < 30 OR number IN (93, 95)",
+        "number NOT IN (91, 92)",
+        "number IS NULL",
+        "float > 5",
+        "float <= -10 AND NOT label LIKE 'text 02%'",
+        "label = 'text 091 é' OR float = 0.0",
+        "contains(text, '№12 fox') AND contains(text, 'ƀoo')",
+    ):
+        expected = other.scanner(filter=text, use_scalar_index=False).to_table()["id"].to_pylist()
+        assert own.scan(["id"], filter=text).read_all()["id"].to_pylist() == expected, text
