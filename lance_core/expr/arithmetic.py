@@ -22,7 +22,10 @@ def operand_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.Dat
     """Return the type that both operands are converted to; None if the operator takes no such."""
     if operator == "||":
         return _text_type(left, right)
-    common = common_type(left, right) if is_number(left) and is_number(right) else None
+    are_numbers = all(is_number(each) or pa.types.is_null(each) for each in (left, right))
+    common = common_type(left, right) if are_numbers else None
+    if common is not None and pa.types.is_null(common):
+        return pa.int64()
     if operator in {"<<", ">>"} and common is not None and not pa.types.is_integer(common):
         return None
     return common
@@ -30,7 +33,8 @@ def operand_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.Dat
 
 def _text_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     texts = [each for each in (left, right) if is_text(each)]
-    if len(texts) == 0 or not all(is_text(each) or is_number(each) for each in (left, right)):
+    others = (each for each in (left, right) if not is_text(each))
+    if len(texts) == 0 or not all(is_number(each) or pa.types.is_null(each) for each in others):
         return None
     return pa.large_string() if any(map(pa.types.is_large_string, texts)) else pa.string()
 

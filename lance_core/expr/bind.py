@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr import bind_tests, bind_values
+from lance_core.expr import bind_calls, bind_tests, bind_values
 from lance_core.expr.limits import MAX_TREE_DEPTH
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
+
+from lance_core.expr.tree import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,11 +84,18 @@ class Binder:
                 "a test",
                 "put tests that are compared in brackets",
             )
-        return self.bind(node)
+        return require_value(self.bind(node))
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         name = type(node).__name__.upper()
         fail(place_of(node), "a column, a literal, an operator or a function", name)
+
+
+def require_value(node: Node) -> Node:
+    """Refuse what is only a test, ``regexp_match``, where a value is asked for."""
+    if isinstance(node, Call) and node.function.name == "regexp_match":
+        fail(node.place, "a value", "regexp_match", "use regexp_like, which is true or false")
+    return node
 
 
 _NEEDS_BRACKETS = (exp.Predicate, exp.Not, exp.Escape, exp.And, exp.Or)
@@ -116,5 +125,5 @@ _BIND: Mapping[type, Callable[[Binder, Any], Node]] = {
     exp.Cast: bind_values.cast,
     exp.TryCast: bind_values.cast,
     **dict.fromkeys(bind_values.OPERATORS, bind_values.arithmetic),
-    exp.Anonymous: bind_values.call,
+    exp.Anonymous: bind_calls.call,
 }

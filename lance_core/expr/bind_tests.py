@@ -19,6 +19,7 @@ from lance_core.expr.tokens import fail
 from lance_core.expr.tree import (
     And,
     Between,
+    Call,
     Column,
     Compare,
     Distinct,
@@ -92,10 +93,12 @@ def is_something(binder: Binder, node: exp.Is) -> Node:
     what = node.expression
     # A comparison binds tighter than IS, so it needs no brackets here.
     child = binder.bind(node.this)
+    place = child.place
     if isinstance(what, exp.Null):
-        found: Node = IsNull(child, child.place)
+        is_match = isinstance(child, Call) and child.function.name == "regexp_match"
+        found: Node = Not(as_test(child), place) if is_match else IsNull(child, child.place)
     elif isinstance(what, exp.Boolean):
-        found = IsTruth(as_test(child), bool(what.this), child.place)
+        found = _is_truth(as_test(child), bool(what.this))
     else:
         fail(
             place_of(what),
@@ -103,6 +106,14 @@ def is_something(binder: Binder, node: exp.Is) -> Node:
             shown(what.name),
         )
     return Not(found, child.place) if node.args.get("negate") is True else found
+
+
+def _is_truth(child: Node, truth: bool) -> Node:  # noqa: FBT001  # TRUE or FALSE, as written
+    """Return IS TRUE or IS FALSE; of a column, as tests that an index may answer."""
+    if not isinstance(child, Column):
+        return IsTruth(child, truth, child.place)
+    is_known = Not(IsNull(child, child.place), child.place)
+    return And((child if truth else Not(child, child.place), is_known), child.place)
 
 
 def distinct(binder: Binder, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> Node:

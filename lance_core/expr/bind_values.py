@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.errors import TypeMismatchError
 from lance_core.expr.arithmetic import operand_type, result_type
+from lance_core.expr.bind_calls import now, today
 from lance_core.expr.coerce import converted, mismatch, together, told
 from lance_core.expr.evaluate import evaluate
+from lance_core.expr.folding import folded
 from lance_core.expr.kinds import is_list, is_number, is_text
 from lance_core.expr.limits import go_on, shown
 from lance_core.expr.parameters import parameter_values
@@ -37,7 +39,6 @@ OPERATORS: Mapping[type[exp.Expr], str] = {
 }
 """Operators of sqlglot and how they are written."""
 
-_ONE_ROW = pa.record_batch({"": pa.array([0], pa.int8())})
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
@@ -60,15 +61,9 @@ _TYPES = {
     exp.DType.BOOLEAN: pa.bool_(),
     exp.DType.DATE: pa.date32(),
 }
+_TIMES = {"current_timestamp": now, "current_date": today}
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _MOST_DIGITS = 38
-
-
-def folded(node: Node, children: tuple[Node, ...]) -> Node:
-    """Return the value of an expression of nothing but literals, and other expressions as is."""
-    if not all(isinstance(each, Literal) for each in children):
-        return node
-    return Literal(evaluate(node, _ONE_ROW, go_on)[0], node.place)
 
 
 def column(binder: Binder, node: exp.Column | exp.Dot) -> Node:
@@ -86,6 +81,8 @@ def column(binder: Binder, node: exp.Column | exp.Dot) -> Node:
             found = binder.names.part(found, _name(each), place)
         return found
     names = [*top.parts, *below]
+    if len(names) == 1 and not binder.names.has(top.name) and top.name.lower() in _TIMES:
+        return _TIMES[top.name.lower()](binder, (), place)
     return binder.names.find(
         [(_name(each), bool(each.args.get("quoted"))) for each in names], place
     )
@@ -276,9 +273,3 @@ def arithmetic(binder: Binder, node: exp.Binary) -> Node:
     left, right = converted(left, kind), converted(right, kind)
     made = Arithmetic(operator, left, right, result_type(operator, kind), left.place)
     return folded(made, (left, right))
-
-
-def call(binder: Binder, node: exp.Anonymous) -> Node:
-    """Bind a function."""
-    place = place_of(node)
-    raise InvalidRequestError(f"the filter at character {place}: unknown function {node.name}")

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.convert import convert
+from lance_core.expr.functions.strings import LIKE
 from lance_core.expr.kinds import common_type, is_text
 from lance_core.expr.limits import shown
 from lance_core.expr.literals import advice, fitted
-from lance_core.expr.tree import Cast, Column, Literal
+from lance_core.expr.tree import And, Call, Cast, Column, IsNull, IsTruth, Literal, Not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +54,24 @@ def as_test(node: Node) -> Node:
     TypeMismatchError
         It is neither.
     """
+    if isinstance(node, Call) and node.function.name == "regexp_match":
+        return matched(node)
     if pa.types.is_null(node.type):
         return converted(node, pa.bool_())
     if pa.types.is_boolean(node.type):
         return node
     what = f"column {node.path} is {node.type}" if isinstance(node, Column) else told(node)
     raise mismatch(node.place, f"{what} and no test of its own; compare it with something")
+
+
+def matched(node: Call) -> Node:
+    """Return whether ``regexp_match`` found something: never unknown, for a null text neither."""
+    found = Call(LIKE, node.arguments, pa.bool_(), node.place)
+    text = node.arguments[0]
+    if not isinstance(text, Column):
+        return IsTruth(found, truth=True, place=node.place)
+    # The same, as tests that an index may answer.
+    return And((found, Not(IsNull(text, node.place), node.place)), node.place)
 
 
 def paired(left: Node, right: Node, place: int) -> tuple[Node, Node]:
@@ -70,6 +83,8 @@ def paired(left: Node, right: Node, place: int) -> tuple[Node, Node]:
         They have none in common, or a literal cannot be had as the type of the column.
     """
     first, second = together((left, right), place)
+    if pa.types.is_null(first.type):  # nothing with nothing: any type will do
+        return converted(first, pa.bool_()), converted(second, pa.bool_())
     return first, second
 
 
@@ -82,11 +97,38 @@ def together(nodes: Sequence[Node], place: int) -> list[Node]:
     columns = [each for each in nodes if isinstance(each, Column)]
     if len(columns) > 0 and all(each in columns or _is_plain(each) for each in nodes):
         return _with_columns(nodes, columns, place)
-    kinds = [each.type for each in nodes if not (_is_plain(each) and is_text(each.type))]
-    kind = kinds[0] if len(kinds) > 0 else nodes[0].type
+    nodes = _with_units_of_columns(nodes)
+    known = [each for each in nodes if not pa.types.is_null(each.type)]
+    kinds = [each.type for each in known if not (_is_plain(each) and is_text(each.type))]
+    if len(kinds) == 0:
+        kinds = [each.type for each in (*known, *nodes)]
+    kind = kinds[0]
     for each in kinds[1:]:
         kind = _common(nodes, kind, each, place)
     return [converted(each, kind) for each in nodes]
+
+
+def _with_units_of_columns(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Return timestamps of literals in the unit of what they are compared with, if they fit.
+
+    So that not whole columns are converted to a finer unit, which reaches less far.
+    """
+    units = [
+        each.type.unit
+        for each in nodes
+        if not isinstance(each, Literal) and pa.types.is_timestamp(each.type)
+    ]
+    return [_with_unit(each, units[0]) for each in nodes] if len(units) > 0 else nodes
+
+
+def _with_unit(node: Node, unit: str) -> Node:
+    if not isinstance(node, Literal) or not pa.types.is_timestamp(node.type):
+        return node
+    kind = pa.timestamp(unit, node.type.tz)
+    try:
+        return Literal(node.value.cast(kind), node.place)
+    except pa.ArrowInvalid:  # it has more digits
+        return node
 
 
 def _with_columns(nodes: Sequence[Node], columns: Sequence[Column], place: int) -> list[Node]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Values: TypeAlias = pa.Array | pa.Scalar
 
 _UTC = "UTC"
+_UNITS = ("s", "ms", "us", "ns")
 _DIGITS_OF_INT64 = 20
 _TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
 _FALSE = pa.array(["false", "f", "no", "n", "off", "0"])
@@ -55,9 +56,9 @@ def convert(values: Values, kind: pa.DataType, *, gives_null: bool = False) -> V
             return pa.scalar(None, kind)
         if gives_null and not isinstance(error, pa.ArrowNotImplementedError):
             return _each(values, kind)
-        raise TypeMismatchError(
-            f"{values.type} cannot be made {kind}{_culprit(values, kind)}"
-        ) from None
+        is_unknown = isinstance(error, pa.ArrowNotImplementedError)
+        culprit = "" if is_unknown else _culprit(values, kind)
+        raise TypeMismatchError(f"{values.type} cannot be made {kind}{culprit}") from None
 
 
 def _converted(values: Values, kind: pa.DataType) -> Values:
@@ -81,7 +82,17 @@ def _as_float(values: Values, kind: pa.DataType) -> Values:
 def _as_date(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_timestamp(values.type):
         return _local(values).cast(kind, safe=False)
+    if is_text(values.type):
+        return _days(values).cast(kind)
     return values.cast(kind)
+
+
+def _days(texts: Values) -> Values:
+    texts = pc.utf8_trim_whitespace(texts)
+    try:
+        return texts.cast(pa.date32())
+    except pa.ArrowInvalid:  # a time of the day follows
+        return _parsed_times(texts, "s").cast(pa.date32())
 
 
 def _as_binary(values: Values, kind: pa.DataType) -> Values:
@@ -98,31 +109,39 @@ def _as_timestamp(values: Values, kind: pa.DataType) -> Values:
         return values.cast(pa.timestamp("ms")).cast(kind)  # midnight in UTC
     elif pa.types.is_timestamp(given) and given.tz is not None:
         if kind.tz is not None:
-            return values.cast(kind, safe=False)
-        stamps = _local(values)
+            in_utc = values.cast(pa.timestamp(given.unit))
+            return _as_timestamp(in_utc, pa.timestamp(kind.unit)).cast(kind)
+        stamps = values.cast(pa.timestamp(given.unit))
     elif pa.types.is_timestamp(given):
         stamps = values
     else:
         return values.cast(pa.int64(), safe=False).cast(pa.timestamp(kind.unit)).cast(kind)
-    stamps = stamps.cast(pa.timestamp(kind.unit), safe=False)
+    # Digits are cut off, but no time may come to lie outside of what the unit reaches.
+    is_coarser = _UNITS.index(kind.unit) < _UNITS.index(stamps.type.unit)
+    stamps = stamps.cast(pa.timestamp(kind.unit), safe=not is_coarser)
     if kind.tz is None:
         return stamps
     return pc.assume_timezone(stamps, kind.tz, ambiguous="earliest", nonexistent="latest")
 
 
+_OFFSET = r":.*([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_WITHOUT_SECONDS = r"^[^:]*:[0-9]{2}([^:0-9].*)?$"
+
+
 def _parsed_times(values: Values, unit: str) -> Values:
     """Return texts as times without a zone; an offset is converted to UTC and dropped."""
+    if isinstance(values, pa.Scalar):
+        return _parsed_times(pa.array([values], values.type), unit)[0]
     texts = pc.utf8_trim_whitespace(values)
-    has_offset = pc.match_substring_regex(texts, r"[0-9].*([zZ]|[+-][0-9]{2}:?[0-9]{2})$")
-    with_offset = pc.match_substring_regex(texts, r":.*([zZ]|[+-][0-9]{2}:?[0-9]{2})$")
-    is_zoned = pc.and_(has_offset, with_offset)
-    if isinstance(texts, pa.Scalar):
-        return texts.cast(
-            pa.timestamp(unit, _UTC) if is_zoned.as_py() else pa.timestamp(unit)
-        ).cast(pa.timestamp(unit))
-    plain = pc.if_else(is_zoned, pa.scalar(None, texts.type), texts).cast(pa.timestamp(unit))
-    zoned = pc.if_else(is_zoned, texts, pa.scalar(None, texts.type)).cast(pa.timestamp(unit, _UTC))
-    return pc.coalesce(plain, zoned.cast(pa.timestamp(unit)))
+    if pc.any(pc.match_substring_regex(texts, _WITHOUT_SECONDS)).as_py():
+        raise ValueError("no seconds")  # as pylance 14.0.2 has it
+    kind, nothing = pa.timestamp(unit), pa.scalar(None, texts.type)
+    has_offset = pc.match_substring_regex(texts, _OFFSET)
+    plain = pc.if_else(has_offset, nothing, texts).cast(kind)
+    if not pc.any(has_offset).as_py():
+        return plain
+    zoned = pc.if_else(has_offset, texts, nothing).cast(pa.timestamp(unit, _UTC))
+    return pc.coalesce(plain, zoned.cast(kind))
 
 
 def _local(values: Values) -> Values:

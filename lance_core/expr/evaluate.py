@@ -13,8 +13,9 @@ from lance_core.expr.arithmetic import compute, negate
 from lance_core.expr.compare import compare, is_distinct, is_in
 from lance_core.expr.convert import convert
 from lance_core.expr.like import like
-from lance_core.expr.lists import item_at, made_list
+from lance_core.expr.lists import as_array, item_at, made_list
 from lance_core.expr.names import plain_type
+from lance_core.expr.text_size import require_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +51,14 @@ def evaluate(node: tree.Node, batch: pa.RecordBatch, check: Check) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.repeat(values, batch.num_rows)
 
 
+_ROW_NUMBER = tree.Literal(pa.scalar(0), 1)
+"""What functions without arguments are given, once per row."""
+
+
+class _PlacedError(TypeMismatchError):
+    """Tells already at which character."""
+
+
 class _Evaluation:
     """One batch that expressions are evaluated over."""
 
@@ -58,7 +67,15 @@ class _Evaluation:
         self._check = check
 
     def of(self, node: tree.Node) -> Values:
-        return _EVALUATE[type(node)](self, node)
+        try:
+            return _EVALUATE[type(node)](self, node)
+        except _PlacedError:
+            raise
+        except TypeMismatchError as error:
+            raise _PlacedError(f"the filter at character {node.place}: {error}") from error
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            told = str(error).splitlines()[0]
+            raise _PlacedError(f"the filter at character {node.place}: {told}") from None
 
     def column(self, node: tree.Column) -> Values:
         return plain_values(self._batch[node.path])
@@ -73,9 +90,7 @@ class _Evaluation:
         return found
 
     def compared(self, node: tree.Compare) -> Values:
-        return self._placed(
-            node, lambda: compare(node.operator, self.of(node.left), self.of(node.right))
-        )
+        return compare(node.operator, self.of(node.left), self.of(node.right))
 
     def between(self, node: tree.Between) -> Values:
         child = self.of(node.child)
@@ -89,18 +104,19 @@ class _Evaluation:
 
     def cast(self, node: tree.Cast) -> Values:
         child = self.of(node.child)
-        return self._placed(node, lambda: convert(child, node.type, gives_null=node.gives_null))
+        return convert(child, node.type, gives_null=node.gives_null)
 
     def arithmetic(self, node: tree.Arithmetic) -> Values:
         left, right = self.of(node.left), self.of(node.right)
-        return self._placed(node, lambda: compute(node.operator, left, right, node.type))
+        if node.operator == "||":
+            require_size(_size(left) + _size(right))
+        return compute(node.operator, left, right, node.type)
 
     def call(self, node: tree.Call) -> Values:
-        arguments = [self.of(each) for each in node.arguments]
         self._check()
-        made = self._placed(
-            node, lambda: node.function.evaluate(arguments, self._batch.num_rows, node.type)
-        )
+        first, *others = (self.of(each) for each in (node.arguments or (_ROW_NUMBER,)))
+        num_rows = self._batch.num_rows
+        made = node.function.evaluate(as_array(first, num_rows), others)
         return convert(made, node.type)
 
     def part(self, node: tree.Part) -> Values:
@@ -111,16 +127,6 @@ class _Evaluation:
     def items(self, node: tree.Items) -> Values:
         values = [self.of(each) for each in node.children]
         return made_list(values, node.type, self._batch.num_rows)
-
-    def _placed(self, node: tree.Node, evaluated: Callable[[], Values]) -> Values:
-        try:
-            return evaluated()
-        except TypeMismatchError as error:
-            raise TypeMismatchError(f"the filter at character {node.place}: {error}") from error
-        except pa.ArrowException as error:
-            raise TypeMismatchError(
-                f"the filter at character {node.place}: {str(error).splitlines()[0]}"
-            ) from None
 
 
 _EVALUATE: Mapping[type, Callable[[_Evaluation, Any], Values]] = {
@@ -148,6 +154,10 @@ _EVALUATE: Mapping[type, Callable[[_Evaluation, Any], Values]] = {
     ),
     tree.Items: _Evaluation.items,
 }
+
+
+def _size(values: Values) -> int:
+    return int(values.nbytes) if isinstance(values, pa.Array) else 0
 
 
 def plain_values(column: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr.bind import Binder
+from lance_core.expr.bind import Binder, require_value
 from lance_core.expr.coerce import as_test
 from lance_core.expr.dialect import parse_tokens
 from lance_core.expr.evaluate import evaluate
@@ -171,6 +171,7 @@ def parse_expression(
     [2, None]
     """
     spelled, tree = _parsed(text, schema, params, others, limits, check)
+    require_value(tree)
     return Expression(spelled, columns_of(tree), tree)
 
 

@@ -111,7 +111,7 @@ def _widens(node: tree.Cast) -> bool:
             and kind.precision - kind.scale >= given.precision - given.scale
         )
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
-        return given.tz == kind.tz
+        return bool(given.tz == kind.tz)
     is_day = pa.types.is_date(given) and pa.types.is_timestamp(kind) and kind.tz is None
     return bool(is_day or (is_text(given) and is_text(kind)))
 
@@ -197,8 +197,6 @@ def _of_pattern(node: tree.Like) -> Asked | None:
     column, pattern = found
     pieces = split(pattern.as_py())
     kinds = [kind for kind, _ in pieces]
-    if "never" in kinds:
-        return None
     if "any" not in kinds and "one" not in kinds:
         text = "".join(text for _, text in pieces)
         return (column, (AnyOf(pa.array([text], column.type)),), False)

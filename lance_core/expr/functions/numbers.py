@@ -1,0 +1,95 @@
+"""Functions of numbers, and of values of any type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.expr.compare import compare
+from lance_core.expr.functions.per_value import with_constants
+from lance_core.expr.functions.signature import (
+    Function,
+    always,
+    like_first,
+    number,
+    real,
+    takes,
+    takes_alike,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance_core.expr.convert import Values
+
+
+def _absolute(values: pa.Array) -> pa.Array:
+    if pa.types.is_unsigned_integer(values.type):
+        return values
+    return pc.abs_checked(values)
+
+
+def _rounded(values: pa.Array, others: Sequence[Values]) -> pa.Array:
+    return with_constants(_round, values, others, values.type)
+
+
+def _round(values: pa.Array, digits: int = 0) -> pa.Array:
+    is_float = pa.types.is_floating(values.type)
+    return (
+        pc.round(values, max(min(digits, 300), -300), "half_towards_infinity")
+        if (is_float or digits < 0 or pa.types.is_decimal(values.type))
+        else values
+    )
+
+
+def _null_if(values: pa.Array, others: Sequence[Values]) -> pa.Array:
+    equal = pc.fill_null(compare("=", values, others[0]), fill_value=False)
+    return pc.if_else(equal, pa.scalar(None, values.type), values)
+
+
+FUNCTIONS = (
+    Function("abs", "(number)", takes(number), like_first, lambda values, _: _absolute(values)),
+    Function("round", "(number[, digits])", takes(number, whole, optional=1), like_first, _rounded),
+    Function(
+        "power",
+        "(number, number)",
+        takes(real, real),
+        always(pa.float64()),
+        lambda values, others: pc.power(values, *others),
+    ),
+    Function(
+        "isnan",
+        "(number)",
+        takes(real),
+        always(pa.bool_()),
+        lambda values, _: pc.is_nan(values),
+    ),
+    Function("sqrt", "(number)", takes(real), like_first, lambda values, _: pc.sqrt(values)),
+    Function("ln", "(number)", takes(real), like_first, lambda values, _: pc.ln(values)),
+    Function(
+        "greatest",
+        "(value, value, ...)",
+        takes_alike(1),
+        like_first,
+        lambda values, others: pc.max_element_wise(values, *others),
+    ),
+    Function(
+        "least",
+        "(value, value, ...)",
+        takes_alike(1),
+        like_first,
+        lambda values, others: pc.min_element_wise(values, *others),
+    ),
+    Function(
+        "coalesce",
+        "(value, value, ...)",
+        takes_alike(1),
+        like_first,
+        lambda values, others: pc.coalesce(values, *others),
+    ),
+    Function("nullif", "(value, value)", takes_alike(2, 2), like_first, _null_if),
+)
+"""Functions of this module."""

@@ -1,0 +1,119 @@
+"""Functions of dates and timestamps; those with a zone count in that zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import TypeMismatchError
+from lance_core.expr.convert import convert
+from lance_core.expr.functions.per_value import with_constants
+from lance_core.expr.functions.signature import Function, always, moment, takes, text
+from lance_core.expr.kinds import is_moment, is_text
+from lance_core.expr.lists import as_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lance_core.expr.convert import Values
+    from lance_core.expr.functions.signature import Types
+
+_SHORT_UNITS = ("microsecond", "millisecond", "second", "minute", "hour")
+_UNITS = (*_SHORT_UNITS, "day", "week", "month", "quarter", "year")
+
+
+def _truncated(units: pa.Array, others: Sequence[Values]) -> pa.Array:
+    moments = as_array(others[0], len(units))
+    return with_constants(_truncate, moments, [_one(units)], moments.type)
+
+
+def _one(units: pa.Array) -> Values:
+    """Return what is the same for all rows as one value."""
+    distinct = units.unique()
+    return distinct[0] if len(distinct) == 1 else units
+
+
+def _truncate(moments: pa.Array, unit: str) -> pa.Array:
+    name = unit.lower()
+    if name not in _UNITS:
+        raise TypeMismatchError(f"date_trunc knows {', '.join(_UNITS)}, not {unit[:40]!r}")
+    zone = moments.type.tz
+    local = moments if zone is None else pc.local_timestamp(moments)
+    floor = pc.floor_temporal(local, unit=name, week_starts_monday=True)
+    if zone is None:
+        return floor
+    if name in _SHORT_UNITS:  # an hour that comes twice stays the one that it is
+        return pc.subtract(moments, pc.subtract(local, floor))
+    return pc.assume_timezone(floor, zone, ambiguous="earliest", nonexistent="latest")
+
+
+def _seconds(moments: pa.Array) -> pa.Array:
+    return moments.cast(pa.timestamp("s", moments.type.tz), safe=False).cast(pa.int64())
+
+
+_PARTS: Mapping[str, Callable[[pa.Array], pa.Array]] = {
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "week": pc.iso_week,
+    "day": pc.day,
+    "doy": pc.day_of_year,
+    "dow": lambda moments: pc.day_of_week(moments, count_from_zero=True, week_start=7),
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+    "epoch": _seconds,
+}
+
+
+def _parts(units: pa.Array, others: Sequence[Values]) -> pa.Array:
+    moments = as_array(others[0], len(units))
+    return with_constants(_take_part, moments, [_one(units)], pa.int64())
+
+
+def _take_part(moments: pa.Array, unit: str) -> pa.Array:
+    take = _PARTS.get(unit.lower())
+    if take is None:
+        raise TypeMismatchError(f"date_part knows {', '.join(_PARTS)}, not {unit[:40]!r}")
+    return take(moments).cast(pa.int64())
+
+
+def _readable(types: Types) -> Types | None:
+    """Take a text, a date or time, or a number of seconds."""
+    if len(types) != 1:
+        return None
+    (kind,) = types
+    if is_text(kind) or is_moment(kind) or pa.types.is_integer(kind):
+        return types
+    return [pa.string()] if pa.types.is_null(kind) else None
+
+
+def _stamps(values: pa.Array, others: Sequence[Values]) -> pa.Array:  # noqa: ARG001  # one of many
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+    return convert(values, pa.timestamp("us"))
+
+
+def _days(values: pa.Array, others: Sequence[Values]) -> pa.Array:
+    if pa.types.is_date(values.type):
+        return convert(values, pa.date32())
+    return convert(_stamps(values, others), pa.date32())
+
+
+FUNCTIONS = (
+    Function(
+        "date_trunc",
+        "(unit, date or timestamp)",
+        takes(text, moment),
+        lambda types: types[1],
+        _truncated,
+    ),
+    Function(
+        "date_part", "(unit, date or timestamp)", takes(text, moment), always(pa.int64()), _parts
+    ),
+    Function("to_timestamp", "(text or seconds)", _readable, always(pa.timestamp("us")), _stamps),
+    Function("to_date", "(text)", _readable, always(pa.date32()), _days),
+)
+"""Functions of this module."""
