@@ -81,6 +81,12 @@ def test_an_index_of_no_rows_answers_with_none() -> None:
             check_answer(segment.open(), IsNull(), empty, nobody)
 
 
+def test_a_value_may_be_asked_for_twice() -> None:
+    twice = AnyOf(pa.array([3, 9, 3], pa.int64()))
+    for segment in (btree(VALUES, NAMES, 1), bitmap(VALUES, NAMES)):
+        check_answer(segment.open(), twice, VALUES, NAMES)
+
+
 def test_only_queries_of_its_own_type_are_supported() -> None:
     for segment in (written().open(), bitmap(VALUES, NAMES).open()):
         assert segment.supports(IsNull())

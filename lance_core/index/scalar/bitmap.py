@@ -57,8 +57,7 @@ class BitmapSegment:
         """Find rows; reads the sets of the keys asked for, that of null if asked."""
         if isinstance(query, IsNull):
             return RowAnswer.exact(self.file.null_set(), NO_ROWS)
-        rows = self.file.union(key_ranges(query), check)
-        nulls = self.file.null_set() if with_nulls else None
+        rows, nulls = self.file.union(key_ranges(query), check, with_nulls=with_nulls)
         if isinstance(query, StartsWith) and not query.is_exact:
             return RowAnswer.at_most(rows, nulls)
         return RowAnswer.exact(rows, nulls)

@@ -111,11 +111,22 @@ class BitmapFile:
         """Return the rows of the null key."""
         return unite(self._load(self.null_rows.tolist()))
 
-    def union(self, ranges: KeyRanges, check: Check) -> FragmentRows:
-        """Return the rows that have any of the keys asked for."""
+    def union(
+        self, ranges: KeyRanges, check: Check, *, with_nulls: bool
+    ) -> tuple[FragmentRows, FragmentRows | None]:
+        """Return the rows that have any of the keys asked for, and those of the null key if asked.
+
+        Few sets are read in one go.
+        """
         rows = self.rows_of_keys[ranges.positions(self.keys)]
-        if len(rows) <= _FEW:
-            return unite(self._load(rows.tolist()))
+        if len(rows) > _FEW:
+            return self._union(rows, check), self.null_set() if with_nulls else None
+        null_rows = self.null_rows.tolist() if with_nulls else []
+        loaded = self._load(rows.tolist() + null_rows)
+        nulls = unite(loaded[len(rows) :]) if with_nulls else None
+        return unite(loaded[: len(rows)]), nulls
+
+    def _union(self, rows: NDArray[np.int64], check: Check) -> FragmentRows:
         set_bytes = self._set_bytes()
         if len(rows) >= _MANY and set_bytes <= _SMALL_BYTES:
             return self._union_of_blocks(np.sort(rows), check)
@@ -169,11 +180,13 @@ class BitmapFile:
         return [SetBlock.of(stored.slice(a, b - a), self.reader.path) for a, b in bounds]
 
     def _load(self, rows: list[int]) -> list[FragmentRows]:
+        """Return the sets of some rows of the file, which may repeat."""
         by_key: dict[Hashable, int] = {self.source.key("bitmap", row): row for row in rows}
         kept = self.source.cache.get_or_load_many(
             list(by_key), lambda missing: self._read([by_key[key] for key in missing])
         )
-        return [each.rows for each in kept]
+        found = dict(zip(by_key.values(), kept, strict=True))
+        return [found[row].rows for row in rows]
 
     def _read(self, rows: list[int]) -> list[KeptRows]:
         (stored,) = self.reader.take([self.sets], rows)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.cache.keys import CacheKey
     from lance_core.expr.index_query import LeafQuery
     from lance_core.file.reader import ColumnTarget, LanceFileReader
     from lance_core.index.scalar.btree_pages import BTreePage, PageLookup
@@ -102,15 +103,20 @@ class BTreeSegment:
         """Find rows; reads the pages that may have some, all null ones if asked."""
         if isinstance(query, IsNull):
             return RowAnswer.exact(self._null_rows(check), NO_ROWS)
-        rows = self._rows(key_ranges(query), check)
+        rows = self._rows(key_ranges(query), check, with_nulls=with_nulls)
         nulls = self._null_rows(check) if with_nulls else None
         if isinstance(query, StartsWith) and not query.is_exact:
             return RowAnswer.at_most(rows, nulls)
         return RowAnswer.exact(rows, nulls)
 
+    @property
+    def _null_key(self) -> CacheKey:
+        return self.source.key("btree nulls", None)
+
     def _null_rows(self, check: Check) -> FragmentRows:
-        key = self.source.key("btree nulls", None)
-        return self.source.cache.get_or_load(key, lambda: self._read_null_rows(check)).rows
+        return self.source.cache.get_or_load(
+            self._null_key, lambda: self._read_null_rows(check)
+        ).rows
 
     def _read_null_rows(self, check: Check) -> KeptRows:
         found = self._gather(
@@ -118,9 +124,13 @@ class BTreeSegment:
         )
         return KeptRows.of(found)
 
-    def _rows(self, ranges: KeyRanges, check: Check) -> FragmentRows:
+    def _rows(self, ranges: KeyRanges, check: Check, *, with_nulls: bool) -> FragmentRows:
         first, behind = self.lookup.pages_of(ranges)
         pages = _covered(first, behind, len(self.lookup))
+        if with_nulls and self._null_key not in self.source.cache:
+            # Needed next: better read in one go with the pages of the query.
+            both = np.union1d(pages, self.lookup.pages_with_nulls())
+            self._load(both[: self.pages_at_once].tolist())
 
         def names_in(position: int, page: BTreePage) -> NDArray[np.uint64]:
             if len(ranges) == 1:
