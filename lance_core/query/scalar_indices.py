@@ -94,6 +94,11 @@ class ScalarIndices:
         self._snapshot = snapshot
         self._history = None if reuse is None else reuse.history
         self._old_rows = {} if reuse is None else rows_of_old_fragments(reuse)
+        self._num_rows: dict[int, int] = {
+            fragment.id: fragment.physical_rows for fragment in snapshot.fragments
+        }
+        if reuse is not None:
+            self._num_rows |= rows_of_old_fragments(reuse)
         self._live = BitMap(snapshot.fragments_by_id)
         self._by_field: dict[FieldId, tuple[ScalarIndex, ...]] = {}
 
@@ -166,11 +171,14 @@ class ScalarIndices:
         field = self._snapshot.schema.by_id(field_id)
         try:
             folder = self._snapshot.index_place(metadata)
-            return open_scalar_segment(folder, metadata, self._cache, field)
+            segment = open_scalar_segment(folder, metadata, self._cache, field)
         except UnusableSegmentError as error:
             return Unusable(error.reason)
         except UnsupportedFeatureError as error:
             return Unusable(str(error))
+        if isinstance(segment, ZoneSegment) and segment.may_lack_rows(self._num_rows):
+            return Unusable(MISPLACED)
+        return segment
 
     def _uncontested(
         self, segments: Sequence[tuple[IndexMetadata, CoveringSegment]]
