@@ -22,11 +22,12 @@ from benchmarks.in_process import measure_in_process
 from benchmarks.over_http import measure_http
 from benchmarks.report import Row, describe_machine, print_table
 from benchmarks.resources import measure_resources
+from benchmarks.scalar import measure_scalar
 
 if TYPE_CHECKING:
     from benchmarks.datasets import BenchmarkSet
 
-PARTS = ("process", "http", "cold", "resources", "files")
+PARTS = ("process", "http", "cold", "resources", "scalar", "files")
 
 
 def main() -> None:
@@ -42,6 +43,8 @@ def main() -> None:
         rows += measure_cold(bench)
     if "resources" in arguments.parts:
         rows += measure_resources(bench)
+    if "scalar" in arguments.parts:
+        rows += measure_scalar(bench, arguments.blocks)
     if arguments.size != "1m":
         rows = [replace(row, bar=None) for row in rows]
     if "files" in arguments.parts:
