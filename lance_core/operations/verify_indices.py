@@ -6,10 +6,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.cache.byte_cache import ByteCache
+from lance_core.errors import CorruptFileError, UnknownColumnError, UnsupportedFeatureError
+from lance_core.expr.index_query import Between
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.ordinals import OrdinalSpace
-from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
+from lance_core.index.registry import Unusable, UnusableSegmentError, classify
+from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.vector.blocks import load_blocks
 from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.segment import VectorSegment
@@ -20,10 +23,13 @@ from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
     from lance_core.operations.verify_finding import Findings
+    from lance_core.schema.tree import LanceSchema
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
 _LANCE_FILES = (".lance", ".idx")
+_INDEX_BYTES = 64 << 20
+_EVERYTHING = Between(None, None)
 
 
 class IndexChecker:
@@ -48,24 +54,28 @@ class IndexChecker:
                 folder = snapshot.index_place(segment)
                 if folder.key not in self._checked:
                     self._checked.add(folder.key)
-                    self._check_segment(folder, segment)
+                    self._check_segment(folder, segment, snapshot.schema)
         with self._findings.of(snapshot.manifest.path):
             self._check_reuse(snapshot)
 
-    def _check_segment(self, folder: Place, segment: IndexMetadata) -> None:
+    def _check_segment(self, folder: Place, segment: IndexMetadata, schema: LanceSchema) -> None:
         are_sound = [
             self._findings.sound(place.path, partial(_read_file, place, size))
             for place, size in _files_of(folder, segment)
         ]
         is_used = segment.fragment_bitmap is None or len(segment.fragment_bitmap) > 0
         kind = classify(segment)
-        if all(are_sound) and is_used and isinstance(kind, IndexKind) and kind.may_be_vector:
+        if not all(are_sound) or not is_used or isinstance(kind, Unusable):
+            return
+        checks = [(kind.may_be_vector, self._check_vectors), (kind.may_be_scalar, _check_keys)]
+        for is_meant, check in checks:
             # A kind or an encoding that this release does not read is no fault of the segment.
-            passing = suppress(UnusableSegmentError, UnsupportedFeatureError)
-            with self._findings.of(folder.path), passing:
-                self._check_vectors(folder, segment)
+            passing = suppress(UnusableSegmentError, UnsupportedFeatureError, UnknownColumnError)
+            if is_meant:
+                with self._findings.of(folder.path), passing:
+                    check(folder, segment, schema)
 
-    def _check_vectors(self, folder: Place, segment: IndexMetadata) -> None:
+    def _check_vectors(self, folder: Place, segment: IndexMetadata, _: LanceSchema) -> None:
         """Load every partition, which checks what a search relies on; compare the metrics."""
         opened = VectorSegment.open(folder, segment.uuid, segment.files)
         nowhere = OrdinalSpace([], [])
@@ -97,6 +107,14 @@ class IndexChecker:
                             f"fragment {digest.id} has {fragment.physical_rows} rows, the reuse"
                             f" index says {digest.physical_rows}",
                         )
+
+
+def _check_keys(folder: Place, segment: IndexMetadata, schema: LanceSchema) -> None:
+    """Find all rows of a scalar index, which checks the order of its keys."""
+    field = schema.by_id(segment.field_ids[0])
+    opened = open_scalar_segment(folder, segment, ByteCache(_INDEX_BYTES), field)
+    if opened.supports(_EVERYTHING):
+        opened.search(_EVERYTHING, with_nulls=True, check=lambda: None)
 
 
 def _files_of(folder: Place, segment: IndexMetadata) -> list[tuple[Place, int]]:

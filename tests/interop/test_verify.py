@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import CorruptFileError, StoreUnavailableError
+from lance_core.file import LanceFileReader, LanceFileWriter
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.operations.verify import verify
@@ -231,6 +232,21 @@ def root(whole: Path, tmp_path: Path) -> Path:
     copied = tmp_path / "t.lance"
     shutil.copytree(whole, copied)
     return copied
+
+
+def test_a_scalar_index_whose_keys_are_out_of_order_is_found(root: Path) -> None:
+    def change(_: table_pb2.Manifest, indices: list[Any]) -> None:
+        (entry,) = [each for each in indices if each.name == "id_idx"]
+        del entry.files[:]  # so that the file may have another size
+
+    (path,) = root.glob("_indices/*/page_data.lance")
+    rows_of_pages = LanceFileReader.open_path(path).read_all()
+    path.unlink()
+    with LanceFileWriter.open_path(path, rows_of_pages.schema) as writer:
+        writer.write_batch(rows_of_pages.take(np.arange(len(rows_of_pages))[::-1]))
+    (finding,) = changed(root, change)
+    assert finding.where == str(path.relative_to(root))
+    assert "not sorted" in finding.what
 
 
 def test_the_manifest_may_not_contradict_itself(root: Path) -> None:
