@@ -350,7 +350,13 @@ class QueryEngine:
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
             prefilter = RowFilter(
-                session, snapshot, request.filter, deadline, params=request.params
+                session,
+                snapshot,
+                request.filter,
+                deadline,
+                params=request.params,
+                covered_only=request.fast_search,
+                skips_damage=not request.use_index,
             )
             passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
         elif request.filter is not None:
@@ -373,7 +379,9 @@ class QueryEngine:
         if resident_only:
             prefilter.require_resident(fragment_ids)
         passing = prefilter.passing(fragment_ids, deadline)
-        return PassingCounts(prefilter.text, {each: passing[each].num_rows for each in passing})
+        num_rows = {each: passing[each].num_rows for each in passing}
+        steps = prefilter.steps(deadline, resident_only=resident_only)
+        return PassingCounts(prefilter.text, num_rows, steps)
 
     def _plan_vector(
         self,

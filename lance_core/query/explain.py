@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from lance_core.query.plan import VectorPlan
-from lance_core.query.plan_tree import PlanNode, ProbeSetting, plan_tree
+from lance_core.query.plan_node import PlanNode, ProbeSetting
+from lance_core.query.plan_tree import plan_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,15 +52,13 @@ class PlanReport:
     @classmethod
     def of_plan(cls, plan: Plan, version: int) -> PlanReport:
         """Describe what a query is going to do."""
-        skipped = plan.skipped if isinstance(plan, VectorPlan) else ()
-        return cls(version, plan_tree(plan), skipped)
+        return cls(version, plan_tree(plan), plan.all_skipped)
 
     @classmethod
     def of_run(cls, result: QueryResult) -> PlanReport:
         """Describe what a query did."""
         plan, stats = result.plan, result.stats
-        skipped = plan.skipped if isinstance(plan, VectorPlan) else ()
-        return cls(stats.version, plan_tree(plan), skipped, result.measures, stats)
+        return cls(stats.version, plan_tree(plan), plan.all_skipped, result.measures, stats)
 
     def text(self) -> str:
         """Return one line for each step, what feeds a step indented below it.

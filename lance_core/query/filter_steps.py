@@ -45,7 +45,8 @@ class LookupStep:
 class ReadStep:
     """Rows that are tested by reading columns.
 
-    ``num_fragments`` have some, and ``num_rows`` they are.
+    ``num_fragments`` have some, and ``num_rows`` they are at most: rows that were deleted since the
+    index was made are not read.
     """
 
     columns: tuple[str, ...]

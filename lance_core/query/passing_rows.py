@@ -93,7 +93,7 @@ class PassingRows:
         return told
 
     def steps(self) -> FilterSteps:
-        """Describe how the rows of all fragments are found; reads deletion files."""
+        """Describe how the rows of all fragments are found."""
         fragments = self._snapshot.fragments_by_id
         unknown = BitMap(fragments) - self._answer.fragments - self._left_out
         num_rows = sum(
@@ -110,10 +110,11 @@ class PassingRows:
 
     def _rechecks(self) -> Iterator[ReadStep]:
         for group in self._answer.groups:
-            rows = self._live(group.answer.unsure, group.fragments - self._left_out)
-            if group.rest is not None and rows:
-                num_rows = sum(map(len, rows.values()))
-                yield ReadStep(columns_of(group.rest), len(rows), num_rows)
+            if group.rest is not None:
+                unsure = group.answer.unsure
+                num_rows = [len(unsure.get(each, ())) for each in group.fragments - self._left_out]
+                num_fragments = sum(each > 0 for each in num_rows)
+                yield ReadStep(columns_of(group.rest), num_fragments, sum(num_rows))
 
     def _of_group(
         self, group: AnsweredFragments, fragment_ids: Sequence[FragmentId], deadline: Deadline

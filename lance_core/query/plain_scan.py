@@ -105,6 +105,7 @@ class PlainScan:
             scanned=self._scanned(),
             late=self._late(),
             is_computed=self._output.computed is not None,
+            steps=None if row_filter is None else row_filter.steps(self._deadline()),
         )
 
     def batches(self, measures: Measures = UNMEASURED) -> Iterator[pa.RecordBatch]:

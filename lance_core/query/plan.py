@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from lance_core.index.vector.quantizer import ApproxMode
+    from lance_core.query.filter_steps import FilterSteps
     from lance_core.query.probes import ProbeBounds
 
 
@@ -77,13 +78,14 @@ class FlatSearch:
 
 @dataclass(frozen=True, slots=True)
 class Prefilter:
-    """Let only rows pass for which a predicate is true, before any takes a place in a ranking.
+    """Let only rows pass for which a filter is true, before any takes a place in a ranking.
 
-    ``num_rows`` are those that pass.
+    ``num_rows`` are those that pass; ``steps`` tells how they were found, None where nobody asked.
     """
 
     text: str
     num_rows: int
+    steps: FilterSteps | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,6 +169,12 @@ class VectorPlan:
     approx_mode: ApproxMode = "normal"
 
     @property
+    def all_skipped(self) -> tuple[SkippedSegment, ...]:
+        """Segments that are left out by the search or its filter."""
+        steps = None if self.prefilter is None else self.prefilter.steps
+        return self.skipped if steps is None else (*self.skipped, *steps.skipped)
+
+    @property
     def num_ranked(self) -> int:
         """Rows to rank before some of them are left out or skipped."""
         return self.offset + self.k + int(self.has_itself)
@@ -193,7 +201,7 @@ class ScanPlan:
     The columns ``scanned`` are read of all rows, or where ``filter`` is set of those that have to
     be judged; ``late`` ones only of rows that are returned. Rows that pass are put in order by
     ``order_by``, ``offset`` of them skipped, ``limit`` returned with ``columns``, some of which are
-    made of what was read if ``is_computed``.
+    made of what was read if ``is_computed``. ``steps`` tells what indices say of the filter.
     """
 
     columns: tuple[str, ...]
@@ -205,6 +213,12 @@ class ScanPlan:
     filter: str | None = None
     order_by: tuple[str, ...] = ()
     is_computed: bool = False
+    steps: FilterSteps | None = None
+
+    @property
+    def all_skipped(self) -> tuple[SkippedSegment, ...]:
+        """Segments that the filter leaves out."""
+        return () if self.steps is None else self.steps.skipped
 
 
 Plan = VectorPlan | ScanPlan

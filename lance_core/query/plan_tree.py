@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lance_core.query.filter_nodes import filter_nodes
 from lance_core.query.plan import ScanPlan
+from lance_core.query.plan_node import PlanNode, ProbeSetting
 from lance_core.query.steps import (
     FILTER,
     FLAT,
@@ -21,47 +22,8 @@ from lance_core.query.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lance_core.query.plan import IndexSearch, Plan, VectorPlan
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeSetting:
-    """Between how many partitions and how many are probed; the same number twice is fixed."""
-
-    minimum: int
-    maximum: int
-
-    def __str__(self) -> str:
-        if self.minimum == self.maximum:
-            return str(self.minimum)
-        return f"automatic, {self.minimum} to {self.maximum}"
-
-
-Setting = str | int | float | None | tuple[str, ...] | ProbeSetting
-
-
-@dataclass(frozen=True, slots=True)
-class PlanNode:
-    """One step of a plan.
-
-    Parameters
-    ----------
-    name
-        Kind of the step.
-    step
-        Its key among measures.
-    settings
-        What it goes by, in the order to show it.
-    inputs
-        What feeds it. Steps of which several make use stand under each of them.
-    """
-
-    name: str
-    step: str
-    settings: Mapping[str, Setting]
-    inputs: tuple[PlanNode, ...] = ()
+    from lance_core.query.plan_node import Setting
 
 
 def plan_tree(plan: Plan) -> PlanNode:
@@ -73,7 +35,8 @@ def _scan_node(plan: ScanPlan) -> PlanNode:
     scan: dict[str, Setting] = {"fragments": plan.num_fragments, "columns": plan.scanned}
     found = PlanNode("Scan", SCAN, scan)
     if plan.filter is not None:
-        found = PlanNode("Filter", FILTER, {"filter": plan.filter}, (found,))
+        inputs = (found, *filter_nodes(plan.steps))
+        found = PlanNode("Filter", FILTER, {"filter": plan.filter}, inputs)
     if plan.order_by:
         kept = None if plan.limit is None else plan.offset + plan.limit
         found = PlanNode("Order", ORDER, {"by": plan.order_by, "keep": kept}, (found,))
@@ -111,7 +74,10 @@ def _prefilter_nodes(plan: VectorPlan) -> tuple[PlanNode, ...]:
         "filter": plan.prefilter.text,
         "rows": plan.prefilter.num_rows,
     }
-    return (PlanNode("Prefilter", PREFILTER, settings),)
+    steps = plan.prefilter.steps
+    if steps is not None and steps.fragments_left_out > 0:
+        settings["fragments_left_out"] = steps.fragments_left_out
+    return (PlanNode("Prefilter", PREFILTER, settings, filter_nodes(steps)),)
 
 
 def _ranked_searches(plan: VectorPlan, masks: tuple[PlanNode, ...]) -> tuple[PlanNode, ...]:

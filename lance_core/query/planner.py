@@ -28,6 +28,7 @@ from lance_core.query.probes import ProbeBounds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lance_core.query.filter_steps import FilterSteps
     from lance_core.query.request import VectorQuery
 
 DEFAULT_METRIC = "l2"
@@ -165,10 +166,14 @@ def _why_skipped(segment: SegmentDescription, metric: str, *, use_index: bool) -
 
 @dataclass(frozen=True, slots=True)
 class PassingCounts:
-    """What the planner knows of a prefilter: its text, and how many rows of each fragment pass."""
+    """What the planner knows of a prefilter: how many rows of each fragment pass.
+
+    ``steps`` tells how they were found.
+    """
 
     text: str
     num_rows: Mapping[FragmentId, int]
+    steps: FilterSteps | None = None
 
     def within(self, fragments: BitMap) -> int:
         """Return how many rows of some fragments pass."""
@@ -215,7 +220,7 @@ def plan_vector(
     prefilter, num_live = None, num_rows
     if passing is not None:
         num_rows = passing.within(searched)
-        prefilter = Prefilter(passing.text, num_rows)
+        prefilter = Prefilter(passing.text, num_rows, passing.steps)
     wanted = num_rows if request.k is None else min(request.offset + request.k, num_rows)
     itself = 0 if request.row_ids is None else 1
     ranked = min(wanted + itself, num_rows)

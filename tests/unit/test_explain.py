@@ -10,6 +10,7 @@ from pyroaring import BitMap
 
 from lance_core.io.metering import QueryMeter
 from lance_core.query.explain import SCHEMA_VERSION, PlanReport
+from lance_core.query.filter_steps import FilterSteps, LookupStep, ReadStep
 from lance_core.query.measure import Measures
 from lance_core.query.plan import (
     FlatSearch,
@@ -185,6 +186,33 @@ def test_breadth_and_mode_are_shown_where_they_were_asked_for():
     assert "ef=" not in explain(vector_plan(ProbeBounds(8, 8)))
 
 
+FILTER_STEPS = FilterSteps(
+    lookups=(LookupStep("price < 3", ("by_price",), ("ZONEMAP",), 2, 4, 900, is_exact=False),),
+    rechecks=(ReadStep(("price",), 4, 900),),
+    scan=ReadStep(("price", "name"), 1, 300),
+    fragments_left_out=1,
+    skipped=(SkippedSegment("old", "u7", "too new"),),
+)
+
+
+def test_what_indices_say_of_a_prefilter_stands_below_it():
+    plan = replace(
+        vector_plan(ProbeBounds(8, 8)), prefilter=Prefilter("price < 3", 12, FILTER_STEPS)
+    )
+    report = PlanReport.of_plan(plan, 3)
+    lines = [line.strip() for line in report.text().splitlines()]
+    start = lines.index("Prefilter: filter=price < 3, rows=12, fragments_left_out=1")
+    assert lines[start + 1 : start + 4] == [
+        "IndexLookup: test=price < 3, index=[by_price], type=[ZONEMAP], segments=2, fragments=4,"
+        " rows=900, exact=False",
+        "Recheck: columns=[price], fragments=4, rows=900",
+        "FilterScan: columns=[price, name], fragments=1, rows=300",
+    ]
+    assert "skipped segment u7 of old: too new" in lines
+    scan = ScanPlan(("id",), 3, 5, None, ("id",), filter="price < 3", steps=FILTER_STEPS)
+    assert "IndexLookup: test=price < 3" in PlanReport.of_plan(scan, 3).text()
+
+
 def test_every_setting_of_every_step_is_documented():
     described = PlanStep.model_fields["settings"].description
     assert described is not None
@@ -198,13 +226,25 @@ def test_every_setting_of_every_step_is_documented():
         fragments_left_out=2,
         ef=200,
         approx_mode="fast",
-        prefilter=Prefilter("price < 3", 12),
+        prefilter=Prefilter("price < 3", 12, FILTER_STEPS),
         postfilter="price < 3",
         listed=ListedSearch(BitMap([2]), 12, 10, "few rows"),
         rank_by_hits=RankByHits(20, 10),
     )
     shown = {}
-    for plan in (whole, ScanPlan(("id",), 3, 5, None, ("id",))):
+    scan = ScanPlan(
+        columns=("id",),
+        num_fragments=3,
+        offset=5,
+        limit=None,
+        scanned=("price",),
+        late=("id",),
+        filter="price < 3",
+        order_by=("price",),
+        is_computed=True,
+        steps=FILTER_STEPS,
+    )
+    for plan in (whole, scan):
         steps = [plan_tree(plan)]
         while steps:
             step = steps.pop()

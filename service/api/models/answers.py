@@ -169,7 +169,13 @@ class PlanStep(Answer):
         "FlatSearch",
         "ListedSearch",
         "Prefilter",
+        "IndexLookup",
+        "Recheck",
+        "FilterScan",
+        "Compute",
         "Limit",
+        "Order",
+        "Filter",
         "Scan",
     ]
     settings: dict[str, object] = Field(
@@ -181,8 +187,14 @@ class PlanStep(Answer):
             " IndexSearch: `index`, `segment`, `type`, `metric`, `probes` (`minimum`, `maximum`),"
             " `partitions`, `fragments`, `k`, `ef`?, `approx_mode`?. FlatSearch: `fragments`, `k`,"
             " `reason`."
-            " ListedSearch: `fragments`, `rows`, `k`, `reason`. Prefilter: `filter`, `rows`."
-            " Limit: `offset`, `limit`. Scan: `fragments`, `columns`."
+            " ListedSearch: `fragments`, `rows`, `k`, `reason`. Prefilter: `filter`, `rows`,"
+            " `fragments_left_out`? (that a scalar index does not cover, by a fast search)."
+            " IndexLookup: `test`, `index`, `type`, `segments`, `fragments`, `rows` (that the index"
+            " leaves in question), `exact` (whether all of them pass)."
+            " Recheck: `columns`, `fragments`, `rows` (that indices leave open)."
+            " FilterScan: `columns`, `fragments` (that no index covers), `rows`."
+            " Compute: `columns`. Limit: `offset`, `limit`. Order: `by`, `keep`. Filter: `filter`."
+            " Scan: `fragments`, `columns`."
         )
     )
     measured: MeasuredStep | None = Field(
