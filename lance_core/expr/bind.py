@@ -5,6 +5,7 @@ Every kind of node of sqlglot that is not listed here is refused, with its place
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
@@ -14,7 +15,6 @@ from lance_core.expr import bind_calls, bind_tests, bind_values
 from lance_core.expr.limits import MAX_TREE_DEPTH
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
-
 from lance_core.expr.tree import Call
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ class Binder:
         What placeholders stand for.
     check
         Called every thousand nodes.
+
+    Attributes
+    ----------
+    now
+        The one time that all of the filter takes for the present.
     """
 
     def __init__(self, names: Names, tokens: Tokens, check: Check) -> None:
@@ -47,6 +52,7 @@ class Binder:
         self.tokens = tokens
         self._check = check
         self._depth = self._num_nodes = 0
+        self.now = dt.datetime.now(dt.UTC)
 
     def bind(self, node: exp.Expr) -> Node:
         """Return the bound form of a node.
@@ -75,6 +81,12 @@ class Binder:
         self._depth -= 1
         return made
 
+    def left(self, node: exp.Expr) -> Node:
+        """Bind the left operand of a comparison, which may be one itself: ``a < b = c``."""
+        if isinstance(node, _NEEDS_BRACKETS) and not isinstance(node, _PATTERNS):
+            return self.bind(node)
+        return self.operand(node)
+
     def operand(self, node: exp.Expr) -> Node:
         """Bind an operand; a test has to stand in brackets to be one."""
         if isinstance(node, _NEEDS_BRACKETS):
@@ -98,6 +110,7 @@ def require_value(node: Node) -> Node:
     return node
 
 
+_PATTERNS = (exp.Like, exp.ILike, exp.Escape, exp.And, exp.Or)
 _NEEDS_BRACKETS = (exp.Predicate, exp.Not, exp.Escape, exp.And, exp.Or)
 _BIND: Mapping[type, Callable[[Binder, Any], Node]] = {
     exp.And: bind_tests.joined,

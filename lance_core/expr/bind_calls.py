@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
 import re
 import uuid
@@ -11,14 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr.coerce import converted, mismatch, together, told
+from lance_core.expr.coerce import converted, item_of, mismatch, together, told
 from lance_core.expr.folding import folded
-from lance_core.expr.functions.registry import FUNCTIONS
 from lance_core.expr.functions.random_numbers import RANDOM
+from lance_core.expr.functions.registry import FUNCTIONS
 from lance_core.expr.kinds import is_list, is_text
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
-from lance_core.expr.tree import Call, Cast, Item, Items, Literal
+from lance_core.expr.tree import Call, Cast, Items, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +46,10 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "Date32": pa.date32(),
     "Date64": pa.date64(),
 }
+_LONGEST_NAME = 40
 _STAMP = re.compile(
-    r"Timestamp\((Second|Millisecond|Microsecond|Nanosecond|s|ms|us|ns)(?:, ?(?:None|Some\(\"([^\"]+)\"\)))?\)"
+    r"Timestamp\((Second|Millisecond|Microsecond|Nanosecond|s|ms|us|ns)"
+    r"(?:, ?(?:None|Some\(\"([^\"]+)\"\)))?\)"
 )
 _STAMP_UNITS = {"Second": "s", "Millisecond": "ms", "Microsecond": "us", "Nanosecond": "ns"}
 _DECIMAL = re.compile(r"Decimal(128|256)\(([0-9]{1,2}), ?([0-9]{1,2})\)")
@@ -58,42 +59,44 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     """Bind a function of values."""
     place = place_of(node)
     name = str(node.name).lower()
-    form = _FORMS.get(name)
-    function = FUNCTIONS.get(name)
-    if form is None and function is None:
-        names = [*FUNCTIONS, *_FORMS]
-        close = difflib.get_close_matches(name, names, n=1) if len(name) < 40 else []  # noqa: PLR2004
-        hint = (
-            f"; is {close[0]} meant?"
-            if len(close) > 0
-            else f"; known are {', '.join(sorted(names))}"
-        )
-        raise InvalidRequestError(
-            f"the filter at character {place}: unknown function {name[:100]}{hint}"
-        )
     arguments = [binder.operand(each) for each in node.expressions]
-    if form is not None:
-        return form(binder, arguments, place)
-    assert function is not None
+    if name in _FORMS:
+        return _FORMS[name](binder, arguments, place)
+    if name not in FUNCTIONS:
+        raise _unknown(name, place)
+    function = FUNCTIONS[name]
     types = function.accept([each.type for each in arguments])
     if types is None:
         given = ", ".join(str(each.type) for each in arguments)
         raise mismatch(place, f"{name}{function.usage} is not defined for ({given})")
     taken = tuple(converted(each, kind) for each, kind in zip(arguments, types, strict=True))
     made = Call(function, taken, function.result([each.type for each in taken]), place)
-    return folded(made, taken)
+    return made if name == "regexp_match" else folded(made, taken)
 
 
-def _item(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # noqa: ARG001  # a form
-    if len(arguments) != 2 or not is_list(arguments[0].type):  # noqa: PLR2004
-        raise mismatch(place, "array_element(list, position) is meant")
-    child, index = arguments
-    if not pa.types.is_integer(index.type):
-        raise mismatch(index.place, f"{told(index)} is no position; the first item is 1")
-    return Item(child, converted(index, pa.int64()), child.type.value_type, place)
+def _unknown(name: str, place: int) -> InvalidRequestError:
+    names = sorted((*FUNCTIONS, *_FORMS))
+    close = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1)
+    hint = f"is {close[0]} meant?" if len(close) > 0 else f"known are {', '.join(names)}"
+    return InvalidRequestError(
+        f"the filter at character {place}: unknown function {name[:100]}; {hint}"
+    )
 
 
-def _list(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # noqa: ARG001  # a form
+def _item(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # a form
+    child, index = _two(arguments, place, "array_element(list, position)")
+    if not is_list(child.type):
+        raise mismatch(place, f"{told(child)} is no list")
+    return item_of(child, index, place)
+
+
+def _two(arguments: Sequence[Node], place: int, usage: str) -> Sequence[Node]:
+    if len(arguments) != 2:  # noqa: PLR2004  # as the usage says
+        raise mismatch(place, f"{usage} is meant")
+    return arguments
+
+
+def _list(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # a form
     if len(arguments) == 0:
         fail(place, "make_array of at least one value", "none")
     children = tuple(together(arguments, place))
@@ -101,30 +104,25 @@ def _list(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # noq
 
 
 def _part(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
-    if (
-        len(arguments) != 2
-        or not isinstance(arguments[1], Literal)
-        or not is_text(arguments[1].type)
-    ):  # noqa: PLR2004
-        raise mismatch(place, "get_field(struct, 'part') is meant")
-    return binder.names.part(arguments[0], arguments[1].value.as_py(), place)
+    child, name = _two(arguments, place, "get_field(struct, 'part')")
+    return binder.names.part(
+        child, _text_of(name, "the name of a part between single quotes"), place
+    )
 
 
-def _arrow_cast(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # noqa: ARG001
-    if (
-        len(arguments) != 2
-        or not isinstance(arguments[1], Literal)
-        or not is_text(arguments[1].type)
-    ):  # noqa: PLR2004
-        raise mismatch(place, "arrow_cast(value, 'Type') is meant")
-    kind = _arrow_type(arguments[1].value.as_py())
+def _text_of(node: Node, expected: str) -> str:
+    if not isinstance(node, Literal) or not is_text(node.type):
+        fail(node.place, expected, told(node))
+    return str(node.value.as_py())
+
+
+def _arrow_cast(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
+    child, name = _two(arguments, place, "arrow_cast(value, 'Type')")
+    expected = "a type of Arrow, such as 'Int32' or 'Timestamp(Second, None)'"
+    kind = _arrow_type(_text_of(name, expected))
     if kind is None:
-        fail(
-            arguments[1].place,
-            "a type of Arrow, such as 'Int32' or 'Timestamp(Second, None)'",
-            told(arguments[1]),
-        )
-    return folded(Cast(arguments[0], kind, place), (arguments[0],))
+        fail(name.place, expected, told(name))
+    return folded(Cast(child, kind, place), (child,))
 
 
 def _arrow_type(name: str) -> pa.DataType | None:
@@ -144,7 +142,7 @@ def now(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
     """Bind ``now()``: the time at which the filter is read, part of its text from then on."""
     if len(arguments) > 0:
         raise mismatch(place, "now takes no arguments")
-    moment = dt.datetime.now(dt.UTC)
+    moment = binder.now
     binder.tokens.words.append(f"/* {moment} */")
     return Literal(pa.scalar(moment, pa.timestamp("us", "UTC")), place)
 
@@ -153,7 +151,7 @@ def today(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
     """Bind ``current_date``: the day, in UTC, on which the filter is read."""
     if len(arguments) > 0:
         raise mismatch(place, "current_date takes no arguments")
-    day = dt.datetime.now(dt.UTC).date()
+    day = binder.now.date()
     binder.tokens.words.append(f"/* {day} */")
     return Literal(pa.scalar(day, pa.date32()), place)
 

@@ -71,7 +71,7 @@ def negated(binder: Binder, node: exp.Not) -> Node:
 def compared(binder: Binder, node: exp.Binary) -> Node:
     """Bind a comparison."""
     place = place_of(node)
-    left, right = binder.operand(node.this), binder.operand(node.expression)
+    left, right = binder.left(node.this), binder.operand(node.expression)
     left, right = paired(left, right, place)
     operator = OPERATORS[type(node)]
     _require_comparable(left, operator, place)
@@ -108,7 +108,7 @@ def is_something(binder: Binder, node: exp.Is) -> Node:
     return Not(found, child.place) if node.args.get("negate") is True else found
 
 
-def _is_truth(child: Node, truth: bool) -> Node:  # noqa: FBT001  # TRUE or FALSE, as written
+def _is_truth(child: Node, truth: bool) -> Node:  # TRUE or FALSE, as written
     """Return IS TRUE or IS FALSE; of a column, as tests that an index may answer."""
     if not isinstance(child, Column):
         return IsTruth(child, truth, child.place)

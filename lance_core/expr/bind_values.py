@@ -11,7 +11,7 @@ from sqlglot import exp
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.arithmetic import operand_type, result_type
 from lance_core.expr.bind_calls import now, today
-from lance_core.expr.coerce import converted, mismatch, together, told
+from lance_core.expr.coerce import converted, item_of, mismatch, together, told
 from lance_core.expr.evaluate import evaluate
 from lance_core.expr.folding import folded
 from lance_core.expr.kinds import is_list, is_number, is_text
@@ -19,7 +19,7 @@ from lance_core.expr.limits import go_on, shown
 from lance_core.expr.parameters import parameter_values
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
-from lance_core.expr.tree import Arithmetic, Cast, Column, Item, Items, Literal, Negative
+from lance_core.expr.tree import Arithmetic, Cast, Column, Items, Literal, Negative
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,9 +107,7 @@ def bracket(binder: Binder, node: exp.Bracket) -> Node:
         return binder.names.part(child, index.value.as_py(), place)
     if not is_list(child.type):
         raise mismatch(place, f"{told(child)} has no items; only lists and structs take [ ]")
-    if not pa.types.is_integer(index.type):
-        raise mismatch(index.place, f"{told(index)} is no position; the first item is 1")
-    return Item(child, converted(index, pa.int64()), child.type.value_type, place)
+    return item_of(child, index, place)
 
 
 def items(binder: Binder, node: exp.Array) -> Node:

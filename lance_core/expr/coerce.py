@@ -12,7 +12,7 @@ from lance_core.expr.functions.strings import LIKE
 from lance_core.expr.kinds import common_type, is_text
 from lance_core.expr.limits import shown
 from lance_core.expr.literals import advice, fitted
-from lance_core.expr.tree import And, Call, Cast, Column, IsNull, IsTruth, Literal, Not
+from lance_core.expr.tree import And, Call, Cast, Column, IsNull, IsTruth, Item, Literal, Not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,3 +165,16 @@ def _common(
             f" {advice(first.type)}",
         )
     return common
+
+
+def item_of(child: Node, index: Node, place: int) -> Node:
+    """Return an item of a list.
+
+    Raises
+    ------
+    TypeMismatchError
+        The position is no whole number.
+    """
+    if not pa.types.is_integer(index.type) and not pa.types.is_null(index.type):
+        raise mismatch(index.place, f"{told(index)} is no position; the first item is 1")
+    return Item(child, converted(index, pa.int64()), child.type.value_type, place)

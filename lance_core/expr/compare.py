@@ -91,10 +91,15 @@ def _wide(values: Values) -> Values:
 def _compare_floats(operator: str, left: Values, right: Values) -> Values:
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Array):
         return _compare_floats(MIRRORED[operator], right, left)
-    is_plain_number = isinstance(right, pa.Scalar) and right.as_py() is not None
-    if is_plain_number and right.as_py() == right.as_py():  # NaN does not
+    if isinstance(right, pa.Scalar) and right.is_valid and not _has_nan(left, right):
         return _with_nans(left, operator, _COMPARE[operator](left, right))
     return _COMPARE[operator](total_order(left), total_order(right))
+
+
+def _has_nan(left: Values, right: pa.Scalar) -> bool:
+    """Whether a scalar is NaN; that of an array is looked for later."""
+    scalars = [each for each in (left, right) if isinstance(each, pa.Scalar)]
+    return any(pc.is_nan(each).as_py() is True for each in scalars)
 
 
 def _with_nans(column: Values, operator: str, compared: Values) -> Values:

@@ -73,7 +73,7 @@ def _converted(values: Values, kind: pa.DataType) -> Values:
 
 def _as_float(values: Values, kind: pa.DataType) -> Values:
     if is_text(values.type):
-        values = pc.utf8_trim_whitespace(values)
+        values = _unpadded(values)
     if pa.types.is_float16(values.type) or pa.types.is_float16(kind):
         values = values.cast(pa.float32(), safe=False)
     return values.cast(kind, safe=False)
@@ -84,11 +84,12 @@ def _as_date(values: Values, kind: pa.DataType) -> Values:
         return _local(values).cast(kind, safe=False)
     if is_text(values.type):
         return _days(values).cast(kind)
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
     return values.cast(kind)
 
 
 def _days(texts: Values) -> Values:
-    texts = pc.utf8_trim_whitespace(texts)
     try:
         return texts.cast(pa.date32())
     except pa.ArrowInvalid:  # a time of the day follows
@@ -132,7 +133,7 @@ def _parsed_times(values: Values, unit: str) -> Values:
     """Return texts as times without a zone; an offset is converted to UTC and dropped."""
     if isinstance(values, pa.Scalar):
         return _parsed_times(pa.array([values], values.type), unit)[0]
-    texts = pc.utf8_trim_whitespace(values)
+    texts = values
     if pc.any(pc.match_substring_regex(texts, _WITHOUT_SECONDS)).as_py():
         raise ValueError("no seconds")  # as pylance 14.0.2 has it
     kind, nothing = pa.timestamp(unit), pa.scalar(None, texts.type)
@@ -195,7 +196,7 @@ def _float_text(values: Values) -> Values:
 def _as_integer(values: Values, kind: pa.DataType) -> Values:
     given = values.type
     if is_text(given):
-        values = pc.utf8_trim_whitespace(values)
+        values = pc.replace_substring_regex(_unpadded(values), r"^\+([0-9])", r"\1")
     elif pa.types.is_float16(given):
         values = pc.trunc(values.cast(pa.float32()))
     elif pa.types.is_floating(given):
@@ -214,7 +215,7 @@ def _as_decimal(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_integer(given):
         values = values.cast(pa.decimal256(_DIGITS_OF_INT64 + max(kind.scale, 0), kind.scale))
     elif is_text(given):
-        values = _rounded(_exact(pc.utf8_trim_whitespace(values)), kind)
+        values = _rounded(_unpadded(values).cast(pa.decimal256(76, 38)), kind)
     elif pa.types.is_floating(given):
         values = _rounded(values.cast(pa.float64()), kind)
     elif kind.scale < given.scale:
@@ -222,11 +223,12 @@ def _as_decimal(values: Values, kind: pa.DataType) -> Values:
     return values.cast(kind)
 
 
-def _exact(texts: Values) -> Values:
-    try:
-        return texts.cast(pa.decimal256(76, 38))
-    except pa.ArrowInvalid:  # written with an exponent
-        return texts.cast(pa.float64())
+def _unpadded(texts: Values) -> Values:
+    """Refuse blanks around numbers, which Arrow C++ steps over and the reference does not."""
+    padded = pc.match_substring_regex(texts, r"^\s|\s$")
+    if padded.as_py() is True if isinstance(padded, pa.Scalar) else pc.any(padded).as_py():
+        raise ValueError("blanks")
+    return texts
 
 
 def _rounded(values: Values, kind: pa.DataType) -> Values:

@@ -45,6 +45,14 @@ def _round(values: pa.Array, digits: int = 0) -> pa.Array:
     )
 
 
+def _chosen(operator: str, values: pa.Array, others: Sequence[Values]) -> pa.Array:
+    """Return the largest or smallest of some values, without nulls."""
+    for each in others:
+        is_kept = compare(operator, values, each)
+        values = pc.if_else(pc.fill_null(is_kept, pc.is_valid(values)), values, each)
+    return values
+
+
 def _null_if(values: pa.Array, others: Sequence[Values]) -> pa.Array:
     equal = pc.fill_null(compare("=", values, others[0]), fill_value=False)
     return pc.if_else(equal, pa.scalar(None, values.type), values)
@@ -74,14 +82,14 @@ FUNCTIONS = (
         "(value, value, ...)",
         takes_alike(1),
         like_first,
-        lambda values, others: pc.max_element_wise(values, *others),
+        lambda values, others: _chosen(">=", values, others),
     ),
     Function(
         "least",
         "(value, value, ...)",
         takes_alike(1),
         like_first,
-        lambda values, others: pc.min_element_wise(values, *others),
+        lambda values, others: _chosen("<=", values, others),
     ),
     Function(
         "coalesce",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance_core.expr.convert import Values
 
 
-def _numbers(rows: pa.Array, others: Sequence[Values]) -> pa.Array:  # noqa: ARG001  # takes none
+def _numbers(rows: pa.Array, others: Sequence[Values]) -> pa.Array:  # takes none
     return pa.array(np.random.default_rng().random(len(rows)))
 
 

@@ -107,11 +107,10 @@ def _joined(first: pa.Array, others: Sequence[Values]) -> pa.Array:
     require_size(
         sum(each.nbytes if isinstance(each, pa.Array) else _repeated(each, first) for each in parts)
     )
-    return pc.binary_join_element_wise(
-        *(each.cast(pa.large_string()) for each in parts),
-        pa.scalar("", pa.large_string()),
-        null_handling="skip",
-    ).cast(pa.string())
+    # Filled, because Arrow 26 drops rows of nothing but nulls when it is told to skip those.
+    filled = [pc.fill_null(each.cast(pa.large_string()), "") for each in parts]
+    empty = pa.scalar("", pa.large_string())
+    return pc.binary_join_element_wise(*filled, empty).cast(pa.string())
 
 
 def _repeated(value: pa.Scalar, rows: pa.Array) -> int:
@@ -124,7 +123,7 @@ def _has_tokens(texts: pa.Array, asked: str) -> pa.Array:
 
 
 def _tokens(given: str) -> set[str]:
-    return set(_TOKEN.findall(given.lower()))
+    return set(_TOKEN.findall(given))
 
 
 def _sha256(each: str | bytes) -> bytes:

@@ -90,7 +90,7 @@ def _readable(types: Types) -> Types | None:
     return [pa.string()] if pa.types.is_null(kind) else None
 
 
-def _stamps(values: pa.Array, others: Sequence[Values]) -> pa.Array:  # noqa: ARG001  # one of many
+def _stamps(values: pa.Array, others: Sequence[Values]) -> pa.Array:  # one of many
     if pa.types.is_integer(values.type):
         return values.cast(pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
     return convert(values, pa.timestamp("us"))
