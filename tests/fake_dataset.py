@@ -58,7 +58,8 @@ class FakeDataset:
             fragments=(SimpleNamespace(physical_rows=self.table.num_rows + 2),),
         )
 
-    def count_rows(self) -> int:
+    def count_rows(self, filter: object = None, **_: object) -> int:
+        assert filter is None
         return len(self.table)
 
     def versions(self) -> list[Any]:
@@ -101,24 +102,20 @@ class FakeDataset:
             parts.append(part)
         return SimpleNamespace(rows=pa.concat_tables(parts), stats=self._stats("exact"))
 
-    def scan(
-        self,
-        columns: list[str] | None = None,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        with_row_id: bool = False,
-    ) -> pa.RecordBatchReader:
-        table = self.table if columns is None else self.table.select(columns)
-        table = table.slice(offset, limit)
+    def scan_of(self, request: ScanQuery, deadline: Callable[[], Deadline]) -> Any:
+        table = self.table
+        if request.columns is not None:
+            table = table.select([str(each) for each in request.columns])
+        table = table.slice(request.offset, request.limit)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for number, batch in enumerate(table.to_batches(max_chunksize=self.batch_rows)):
+                deadline().check("reading rows")
                 if self.on_batch is not None:
                     self.on_batch(number)
                 yield batch
 
-        return pa.RecordBatchReader.from_batches(table.schema, batches())
+        return SimpleNamespace(schema=table.schema, batches=batches)
 
     def explain_plan(self, request: object, deadline: Deadline) -> Any:
         self.deadlines.append(deadline)

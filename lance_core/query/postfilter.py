@@ -39,7 +39,9 @@ class Postfilter:
         params: Mapping[str, object] | None = None,
     ) -> None:
         # A column of the table of this name cannot be in an answer.
-        self._filter = read_filter(text, snapshot.schema, deadline, others=(DISTANCE_FIELD,))
+        self._filter = read_filter(
+            text, snapshot.schema, deadline, others=(DISTANCE_FIELD,), params=params
+        )
         stored = [each for each in self._filter.columns if each != DISTANCE_FIELD.name]
         columns = resolve_projection(snapshot.schema, stored)
         self._names = [*columns.schema.names, DISTANCE_FIELD.name]

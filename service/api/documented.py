@@ -38,6 +38,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.IdBody,
     requests.VersionedBody,
     requests.DescribeBody,
+    requests.CountBody,
     requests.QueryBody,
     requests.AnalyzeBody,
     requests.ExplainBody,

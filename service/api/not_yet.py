@@ -14,22 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MAIN_BRANCH = ("", "main")
-_NO_VECTOR: tuple[object, ...] = (None, [])
-_ROWS = ("row_id", "row_ids")
 
 LATER_MEMBERS: Mapping[str, str] = {
-    "filter": "filters of plain queries",
-    "predicate": "filters of plain queries",
-    "params": "filter parameters",
     "full_text_query": "full text search",
     "fusion": "hybrid search",
-    "order_by": "ordering by a column",
     "tag": "tags",
 }
 """Body members and query parameters of later releases, and the feature each belongs to."""
-
-_OF_VECTOR_QUERIES = frozenset(("filter",))
-"""Those of them that are served already where a vector or a row to search by is given."""
 
 LATER_PATHS: tuple[tuple[str, str], ...] = (
     # indices, tags, branches, statistics
@@ -111,18 +102,9 @@ LATER_PATHS: tuple[tuple[str, str], ...] = (
 """Method and path of everything that later releases serve."""
 
 
-def _is_vector_query(members: Mapping[str, object]) -> bool:
-    return members.get("vector") not in _NO_VECTOR or any(
-        members.get(name) is not None for name in _ROWS
-    )
-
-
 def require_no_later_feature(members: Mapping[str, object]) -> None:
     """Raise ``UnsupportedFeatureError`` for a member of a later release; null means absent."""
-    later = LATER_MEMBERS.keys() & members.keys()
-    if later and _is_vector_query(members):
-        later -= _OF_VECTOR_QUERIES
-    for name in later:
+    for name in LATER_MEMBERS.keys() & members.keys():
         if members[name] is not None:
             raise UnsupportedFeatureError(
                 f"{name}: this release does not support {LATER_MEMBERS[name]}"

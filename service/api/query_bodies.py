@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lance_core.errors import InvalidRequestError, LimitExceededError, UnsupportedFeatureError
-from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
+from lance_core.scan.ordering import OrderBy
 from service.api.bodies import check
-from service.api.models.requests import QueryOptions
+from service.api.models.requests import ComputedColumns, QueryOptions
 from service.api.query_vectors import parse_vectors
 
 if TYPE_CHECKING:
@@ -40,13 +41,24 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     InvalidRequestError, TypeMismatchError, LimitExceededError
         A member is wrong in itself.
     UnsupportedFeatureError
-        ``columns`` holds expressions, or a plain query has a filter.
+        ``columns`` of a vector query holds expressions.
     """
-    options = check(QueryOptions, {**members, "columns": _columns(members.get("columns"))})
+    if members.get("predicate") is not None:
+        raise InvalidRequestError("predicate: in a query it is called filter")
+    columns = _columns(members.get("columns"))
+    computed = None
+    if isinstance(columns, dict):
+        computed, columns = check(ComputedColumns, {"columns": columns}).columns, None
+    options = check(QueryOptions, {**members, "columns": columns})
     found = parse_vectors(members.get("vector"))
     row_ids = _row_ids(options)
     if found is None and row_ids is None:
-        return WireQuery(_scan_query(options), options)
+        return WireQuery(_scan_query(options, computed), options)
+    if computed is not None:
+        raise UnsupportedFeatureError(
+            "columns: expressions and aliases are served without a vector only; give a list of"
+            " names"
+        )
     vectors, batched = (None, options.row_ids is not None) if found is None else found
     return WireQuery(_vector_query(options, vectors, max_k=max_k, batched=batched), options)
 
@@ -60,34 +72,42 @@ def _row_ids(options: QueryOptions) -> tuple[int, ...] | None:
 
 
 def _columns(given: object) -> object:
-    """Return the list of column names inside the Namespace form; other objects are expressions."""
+    """Return what stands inside the Namespace forms; other objects hold expressions."""
     if not isinstance(given, dict):
         return given
-    names = given.get("column_names")
+    names, aliases = given.get("column_names"), given.get("column_aliases")
     if isinstance(names, list):
         return names
-    raise UnsupportedFeatureError(
-        "columns: expressions and aliases are not supported by this release; give a list of names"
-    )
+    if isinstance(aliases, dict):
+        return aliases
+    return given
 
 
-def _scan_query(options: QueryOptions) -> ScanQuery:
-    if options.filter is not None:
-        raise UnsupportedFeatureError(
-            "filter: this release does not support filters of plain queries"
-        )
+def _scan_query(options: QueryOptions, computed: Mapping[str, str] | None) -> ScanQuery:
     k = DEFAULT_K if options.k is None else options.k
     return ScanQuery(
-        columns=_names(options),
+        columns=_names(options)
+        if computed is None
+        else tuple(NamedExpression(name, text) for name, text in computed.items()),
         limit=None if k >= UNLIMITED_K else k,
         offset=_or(options.offset, 0),
         with_row_id=_or(options.with_row_id, False),
+        filter=options.filter,
+        params=options.params,
+        order_by=tuple(
+            OrderBy(each.column_name, _or(each.ascending, True), _or(each.nulls_first, False))
+            for each in _or(options.order_by, [])
+        ),
     )
 
 
 def _vector_query(
     options: QueryOptions, vectors: NDArray[np.float32] | None, *, max_k: int, batched: bool
 ) -> VectorQuery:
+    if options.order_by:
+        raise InvalidRequestError(
+            "order_by: rows near a vector are ordered by distance; leave out order_by or vector"
+        )
     min_probes, max_probes = _probes(options)
     return VectorQuery(
         vectors=vectors,
@@ -106,6 +126,7 @@ def _vector_query(
         with_row_id=_or(options.with_row_id, False),
         batched=batched,
         filter=options.filter,
+        params=options.params,
         prefilter=_or(options.prefilter, True),
         row_ids=_row_ids(options),
         ef=options.ef,

@@ -27,9 +27,14 @@ class ScanBatches:
     dataset, query
         What to read.
     deadline
-        Looked at before each batch; may be replaced between two.
+        Looked at while rows are read; may be replaced between two batches.
     record
         Told how far the reading is.
+
+    Attributes
+    ----------
+    schema
+        Columns of the answer.
     """
 
     def __init__(
@@ -45,23 +50,15 @@ class ScanBatches:
         self._store_requests = 0
         self._cache_hits = 0
         self._cache_misses = 0
-        self._reader = dataset.scan(
-            None if query.columns is None else list(query.columns),
-            limit=query.limit,
-            offset=query.offset,
-            with_row_id=query.with_row_id,
-        )
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the answer."""
-        return self._reader.schema
+        scan = dataset.scan_of(query, lambda: self.deadline)
+        self.schema = scan.schema
+        self._batches = scan.batches()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while True:
             self.deadline.check("reading rows")
             with metered() as meter:
-                batch = next(self._reader, None)
+                batch = next(self._batches, None)
             self._bytes_read += meter.bytes_read
             self._store_requests += meter.store_requests
             self._cache_hits += meter.cache_hits

@@ -174,6 +174,26 @@ class TestLanceDB:
         below = [each for each in nearest_ids if each < 100]
         assert ids(exact.where("id < 100", prefilter=False)) == below
 
+    def test_reads_rows_that_pass_a_filter(self, table: Any) -> None:
+        found = table.search().where("id > 100 AND kind = 'kind 3'").select(["id"]).limit(4)
+        assert ids(found) == [103, 108, 113, 118]
+        assert ids(found.offset(2)) == [113, 118, 123, 128]
+        wide = table.search().where("price BETWEEN 1 AND 2").limit(100).to_arrow()
+        assert wide.schema.names == ["id", "kind", "price", "vec"]
+        assert wide["id"].to_pylist() == [4, 5, 6, 7, 8]
+
+    def test_computes_columns(self, table: Any) -> None:
+        found = table.search().where("id = 6").select({"twice": "price * 2", "id": "id"})
+        assert found.to_arrow().to_pylist() == [{"id": 6, "twice": 3.0}]
+
+    def test_counts_rows_that_pass_a_filter(self, table: Any) -> None:
+        assert table.count_rows("kind = 'kind 3' AND id < 20") == 4
+
+    def test_takes_rows_by_ids_and_offsets(self, table: Any) -> None:
+        assert table.take_row_ids([5, 1]).to_arrow()["id"].to_pylist() == [1, 5]
+        by_offset = table.take_offsets([1, 49]).select(["id"]).to_arrow()
+        assert by_offset["id"].to_pylist() == [1, 50]
+
     def test_reports_what_does_not_exist(self, db: Any, table: Any) -> None:
         with pytest.raises(ValueError, match="Table 'nope' was not found"):
             db.open_table("nope")
@@ -185,7 +205,7 @@ class TestLanceDB:
         [
             (400, lambda table: table.search(QUERY).select(["nope"]).limit(1).to_arrow()),
             (400, lambda table: table.search([1.0, 2.0]).limit(1).to_arrow()),
-            (406, lambda table: table.count_rows("id > 1")),
+            (400, lambda table: table.count_rows("id >")),
             (400, lambda table: table.search(QUERY).where("id >").limit(1).to_arrow()),
             (406, lambda table: table.search(QUERY).select({"x": "id * 2"}).to_arrow()),
             (406, lambda table: table.list_indices()),
@@ -269,9 +289,13 @@ class TestNamespace:
         bad = query_request(vector={"single_vector": [1.0]})
         with pytest.raises(InvalidInputError):
             namespace.query_table(bad)
-        later = CountTableRowsRequest(id=["t1"], predicate="id > 1")
+        later = CountTableRowsRequest(id=["t1"], branch="dev")
         with pytest.raises(UnsupportedOperationError):
             namespace.count_table_rows(later)
+
+    def test_counts_what_passes_a_predicate(self, namespace: Any) -> None:
+        request = CountTableRowsRequest(id=["t1"], predicate="id < 20")
+        assert namespace.count_table_rows(request).count == 20
 
 
 def test_the_generated_client_gets_arrow_bytes_although_it_accepts_json(url: str) -> None:

@@ -92,7 +92,7 @@ async def test_a_query_in_two_places_or_none_is_refused(
 
 async def test_later_features_are_refused_inside_of_a_query_too(served: ServiceClient) -> None:
     for path in (EXPLAIN, ANALYZE, WHY_NOT):
-        body = {"query": {**BODY, "order_by": [{"column_name": "id"}]}, "row": {"row_id": 3}}
+        body = {"query": {**BODY, "full_text_query": {"query": "a"}}, "row": {"row_id": 3}}
         assert (await served.post(path, body)).status_code == 406
 
 

@@ -89,6 +89,27 @@ class AnswerParameters(Parameters):
     compression: str | None = Field(None, description="Of Arrow buffers: `lz4` or `zstd`.")
 
 
+class Ordering(Body):
+    """One column to order rows by."""
+
+    column_name: str = Field(description="A column, or a part of a nested one.")
+    ascending: bool | None = Field(None, description="Absent: true.")
+    nulls_first: bool | None = Field(None, description="Absent: false.")
+
+
+class CountBody(VersionedBody):
+    """Body of ``count_rows``."""
+
+    predicate: str | None = Field(
+        None, description="Count only rows for which this is true; absent = all."
+    )
+    filter: str | None = Field(None, description="The same under its name in queries.")
+    params: dict[str, object] | None = Field(
+        None, description="Values of the `$name` in the predicate."
+    )
+    timeout_ms: Positive | None = Field(None, description="Time allowed; absent = no limit.")
+
+
 class QueryOptions(VersionedBody):
     """Everything in a query body but the vector, which goes to numpy without a detour."""
 
@@ -123,9 +144,17 @@ class QueryOptions(VersionedBody):
     upper_bound: float | None = Field(None, description="Distances from here on are dropped.")
     filter: str | None = Field(
         None,
-        description="With a vector or a row: only rows for which this is true, such as"
+        description="Only rows for which this is true, such as"
         " `price < 10 AND kind IN ('a', 'b')`. At most 1 MiB of text and 20000 comparisons, each"
         " value of an `IN` list being one.",
+    )
+    params: dict[str, object] | None = Field(
+        None,
+        description="Values of the `$name` in filter and expressions: `price < $most` with"
+        ' `{"most": 10}`.',
+    )
+    order_by: list[Ordering] | None = Field(
+        None, description="Without a vector: what to order rows by, the first column counting most."
     )
     prefilter: bool | None = Field(
         None,
@@ -168,6 +197,22 @@ class ColumnNames(BaseModel):
     column_names: list[str]
 
 
+class ColumnAliases(BaseModel):
+    """The Namespace form of columns under other names: the path of each."""
+
+    column_aliases: dict[str, str]
+
+
+WireColumns = list[str] | ColumnNames | ColumnAliases | dict[str, str]
+"""All forms of the columns of a query."""
+
+
+class ComputedColumns(Body):
+    """The columns of an answer as an object."""
+
+    columns: dict[str, str] = Field(description="An expression for each column.")
+
+
 class QueryBody(QueryOptions):
     """Body of ``query``."""
 
@@ -176,8 +221,10 @@ class QueryBody(QueryOptions):
         description="One vector, or several: of a batch of queries, or of one query where rows hold"
         " lists of vectors. Empty or absent = a plain query.",
     )
-    columns: list[str] | ColumnNames | None = Field(  # type: ignore[assignment]  # wider: the wire
-        None, description="Columns of the answer; absent = all."
+    columns: WireColumns | None = Field(  # type: ignore[assignment]  # wider: the wire
+        None,
+        description="Columns of the answer: names, or as an object the expression that makes each,"
+        ' such as `{"double": "price * 2"}`. Absent = all.',
     )
 
 

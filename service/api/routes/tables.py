@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,20 @@ from fastapi import APIRouter
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations at run time
 from starlette.responses import Response
 
+from lance_core.errors import InvalidRequestError
+from lance_core.query.deadline import Deadline
+from service.api.client_watch import ClientWatch
+from service.api.demands import timeout_s
 from service.api.documented import documented
 from service.api.exchange import Dialect
 from service.api.json_answers import json_answer
 from service.api.models.answers import TableDescription
-from service.api.models.requests import DescribeBody, DescribeParameters, VersionedBody
+from service.api.models.requests import (
+    CountBody,
+    DescribeBody,
+    DescribeParameters,
+    VersionedBody,
+)
 from service.api.table_calls import Call, on_io_lane
 from service.api.type_names import describe_schema
 
@@ -44,12 +54,14 @@ async def table_exists(request: Request) -> Response:
     "/v1/table/{id}/count_rows",
     openapi_extra=documented(
         answer={"application/json": {"schema": {"type": "integer", "minimum": 0}}},
-        body=VersionedBody,
+        body=CountBody,
     ),
 )
 async def count_rows(request: Request) -> Response:
-    """Count the rows of a table."""
-    return await on_io_lane(request, _count)
+    """Count the rows of a table, or those for which a predicate is true."""
+    call = await Call.read(request)
+    with ClientWatch(request.receive) as watch:
+        return await call.services.io.run(partial(_count, call, watch))
 
 
 def _describe(call: Call) -> Response:
@@ -103,8 +115,16 @@ def _exists(call: Call) -> Response:
     return call.run(call.body(VersionedBody), lambda _: Response())
 
 
-def _count(call: Call) -> Response:
-    return call.run(
-        call.body(VersionedBody),
-        lambda dataset: json_answer(dataset.count_rows(), version=dataset.version),
-    )
+def _count(call: Call, watch: ClientWatch) -> Response:
+    body = call.body(CountBody)
+    if body.predicate is not None and body.filter is not None:
+        raise InvalidRequestError("filter: stands beside predicate, which is the same; give one")
+    predicate = body.filter if body.predicate is None else body.predicate
+    wait_s = min(timeout_s(call.exchange, body.timeout_ms), call.services.settings.query_timeout_s)
+    deadline = Deadline(time.monotonic() + wait_s, watch.has_left)
+
+    def counted(dataset: Dataset) -> Response:
+        num_rows = dataset.count_rows(predicate, params=body.params, deadline=deadline)
+        return json_answer(num_rows, version=dataset.version)
+
+    return call.run(body, counted)
