@@ -78,7 +78,7 @@ class FileColumns:
         field = self._field_of(index)
         place = Place(self.path, field.name)
         parser = PageParser(field, self.version, self._metadata.size, place, self._layouts)
-        pages = parser.pages_of(self._metadata.column(index))
+        pages = parser.pages_of(self._metadata.pages(index))
         column = Column(pages, place, is_dictionary=field.is_dictionary)
         num_rows = self._metadata.num_rows
         if field.id in self._top_level and column.num_rows != num_rows:

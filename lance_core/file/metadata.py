@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.footer import TABLE_ENTRY_BYTES, Footer, parse_footer
+from lance_core.file.page_messages import PageMessages
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema.from_proto import schema_from_messages
 
@@ -26,7 +27,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileMetadata:
-    """Everything but the columns' own metadata, which is parsed when a column is first used.
+    """Everything but the columns' own metadata, which is looked at when a column is first used.
 
     ``buffers`` are the ``(start, end)`` of the global buffers; ``columns`` those of the column
     messages inside ``view``, whose first byte is byte ``view_start`` of the file.
@@ -49,17 +50,25 @@ class FileMetadata:
 
     def column(self, index: int) -> file2_pb2.ColumnMetadata:
         """Parse the metadata of one column."""
-        start, end = self.columns[index]
-        message = file2_pb2.ColumnMetadata()
         try:
-            message.ParseFromString(
-                bytes(self.view[start - self.view_start : end - self.view_start])
-            )
+            return file2_pb2.ColumnMetadata.FromString(bytes(self._column_bytes(index)))
         except DecodeError:
-            raise CorruptFileError(
-                self.path, f"the metadata of column {index} is damaged", offset=start
-            ) from None
-        return message
+            raise self._damaged(index) from None
+
+    def pages(self, index: int) -> PageMessages:
+        """Find the messages of the pages of one column; they are views into the metadata."""
+        try:
+            return PageMessages(self._column_bytes(index))
+        except DecodeError:
+            raise self._damaged(index) from None
+
+    def _column_bytes(self, index: int) -> memoryview:
+        start, end = self.columns[index]
+        return self.view[start - self.view_start : end - self.view_start]
+
+    def _damaged(self, index: int) -> CorruptFileError:
+        reason = f"the metadata of column {index} is damaged"
+        return CorruptFileError(self.path, reason, offset=self.columns[index][0])
 
 
 def read_metadata(scheduler: RangeScheduler, path: str, size: int | None) -> FileMetadata:

@@ -18,21 +18,24 @@ from lance_core.file.page_list import PageList
 from lance_core.proto import encodings20_pb2, encodings21_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from lance_core.encodings.mini_block import MiniBlock
     from lance_core.encodings.page import PageLayout
     from lance_core.encodings.place import Place
+    from lance_core.file.page_messages import PageMessages
     from lance_core.proto import file2_pb2
     from lance_core.schema.field import LanceField
 
 _ARRAY_ENCODING = "lance.encodings.ArrayEncoding"
 _PAGE_LAYOUT = "lance.encodings21.PageLayout"
 _MAX_ROWS = 1 << 48
+_MAX_KNOWN_BYTES = 1 << 10
+"""Longer messages hold a symbol table of their page's own: none is like another."""
 
 
 class KnownLayouts:
-    """The layouts that were decoded, by their messages: most columns have those of others."""
+    """The layouts of short messages that were decoded: most columns have those of others."""
 
     def __init__(self) -> None:
         self._by_message: dict[tuple[str, bytes], PageLayout] = {}
@@ -42,6 +45,8 @@ class KnownLayouts:
         self, kind: str, message: bytes, decode: Callable[[bytes], PageLayout]
     ) -> PageLayout:
         """Return the layout of a message; ``kind`` tells types apart that read it differently."""
+        if len(message) > _MAX_KNOWN_BYTES:
+            return decode(message)
         found = self._by_message.get((kind, message))
         return (
             self._by_message.setdefault((kind, message), decode(message))
@@ -54,6 +59,8 @@ class KnownLayouts:
 
         Such are nearly all pages of a column, and describing one costs as much as ten look-ups.
         """
+        if message.ByteSize() > _MAX_KNOWN_BYTES:
+            return describe_mini_block(message, place)
         num_items = message.num_items
         message.ClearField("num_items")
         key = message.SerializeToString()
@@ -87,18 +94,17 @@ class PageParser:
         # booleans and dictionaries read some messages in ways of their own
         self._kind = field.logical_type.partition(":")[0]
 
-    def pages_of(self, column: file2_pb2.ColumnMetadata) -> PageList:
+    def pages_of(self, messages: PageMessages) -> PageList:
         """Return the pages that have rows; each is described when it is first wanted.
 
         Raises
         ------
         CorruptFileError
-            The pages have too many rows.
+            The pages have too many rows, or the message of one is damaged.
         UnsupportedFeatureError
             A page of a 2.0 file is encoded in a way that is not read.
         """
-        messages = list(column.pages)
-        lengths = [message.length for message in messages]
+        lengths, all_sizes = self._lengths_and_sizes(messages)
         first_rows = list(accumulate(lengths, initial=0))
         first_items = self._first_items(messages)
         if max(first_rows[-1], first_items[-1]) > _MAX_ROWS:
@@ -110,11 +116,23 @@ class PageParser:
             return self._page(messages[number], first_rows[number], first_items[number])
 
         starts = [first_rows[number] for number in filled]
-        sizes = [min(sum(messages[number].buffer_sizes), self.file_size) for number in filled]
+        sizes = [all_sizes[number] for number in filled]
         bounds = np.array([*starts, first_rows[-1]], np.int64)
         return PageList(bounds, np.array(sizes, np.int64), describe)
 
-    def _first_items(self, messages: Sequence[file2_pb2.ColumnMetadata.Page]) -> list[int]:
+    def _lengths_and_sizes(self, messages: PageMessages) -> tuple[list[int], list[int]]:
+        """Return the rows of each page, and the bytes of its buffers."""
+        lengths: list[int] = []
+        sizes: list[int] = []
+        try:
+            for message in messages:
+                lengths.append(message.length)
+                sizes.append(min(sum(message.buffer_sizes), self.file_size))
+        except DecodeError:
+            raise self.place.corrupt("the message of a page is damaged") from None
+        return lengths, sizes
+
+    def _first_items(self, messages: PageMessages) -> list[int]:
         """Return how many elements of a child column belong to the pages before each.
 
         Only lists of 2.0 files have some; there it takes the layouts of all pages to know.

@@ -161,7 +161,7 @@ class LanceFileReader:
     @property
     def nbytes(self) -> int:
         """Memory held: metadata and the states of pages used so far."""
-        return 4 * len(self._metadata.view) + self._columns.nbytes
+        return 2 * len(self._metadata.view) + self._columns.nbytes
 
     def watch_growth(self, told: Callable[[], object]) -> None:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
