@@ -226,11 +226,21 @@ def _of_call(node: tree.Call) -> Asked | None:
     ask = _CALLS.get(node.function.name)
     if ask is None or len(node.arguments) != 2:  # noqa: PLR2004  # flags may follow
         return None
-    column, literal = node.arguments
+    column, literal = map(_as_written, node.arguments)
     if not isinstance(column, tree.Column) or not isinstance(literal, tree.Literal):
         return None
     query = ask(column.type, literal.value) if literal.value.is_valid else None
     return None if query is None else (column, (query,), False)
+
+
+def _as_written(node: tree.Node) -> tree.Node:
+    """Return a list without the cast to long lists that functions of lists want."""
+    if isinstance(node, tree.Cast) and pa.types.is_large_list(node.type):
+        kind = node.child.type
+        is_list = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+        if is_list and kind.value_type == node.type.value_type:
+            return node.child
+    return node
 
 
 def _starts_with(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:

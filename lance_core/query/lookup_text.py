@@ -82,4 +82,7 @@ def _values(values: pa.Array) -> str:
 
 
 def _value(value: pa.Scalar) -> str:
-    return shown(value.as_py())
+    plain = value.as_py()
+    if plain is None:
+        return "NULL"
+    return shown(plain) if isinstance(plain, str | bytes) else str(plain)
