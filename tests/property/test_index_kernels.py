@@ -7,11 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, strategies as st
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.scalar.keys import ByteKeys
+from lance_core.index.scalar.named_rows import rows_of_names
 from lance_core.index.scalar.set_blocks import SetBlock, rows_in_blocks
 from lance_core.index.scalar.tree_map import decode_tree_map, encode_tree_map
 from lance_core.kernels.byte_keys import big_endian
@@ -98,3 +100,30 @@ def test_a_damaged_set_is_never_more_than_its_bytes(
         decode_tree_map(cut, "p")
     except CorruptFileError:
         return
+
+
+@given(
+    st.sets(st.integers(0, 2), min_size=1),
+    st.integers(1, 200_000),
+    st.integers(0, 3),
+    st.integers(0, 2**32 - 1),
+)
+def test_many_names_make_the_set_that_few_would(
+    fragment_ids: set[int], span: int, thinned: int, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    offsets = generator.integers(0, span, 40_000 >> thinned, dtype=np.uint64)
+    chosen = generator.choice(sorted(fragment_ids), len(offsets)).astype(np.uint64)
+    names = chosen << np.uint64(32) | offsets
+    found = rows_of_names(np.array_split(names, 3))
+    assert found == bitmaps_by_fragment(names)
+
+
+@pytest.mark.parametrize("names", [[2**64 - 1], [0, 2**32 - 1], [2**48]])
+def test_names_far_apart_make_sets_too(names: list[int]) -> None:
+    spread = np.concatenate([np.arange(1 << 15, dtype=np.uint64), np.array(names, np.uint64)])
+    assert rows_of_names([spread]) == bitmaps_by_fragment(spread)
+
+
+def test_no_names_make_the_empty_set() -> None:
+    assert rows_of_names([]) == {}

@@ -15,7 +15,7 @@ from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.btree_pages import decode_page, read_lookup
 from lance_core.index.scalar.fragment_rows import NO_ROWS, KeptRows, unite
 from lance_core.index.scalar.key_ranges import can_be_ranges, joined_ranges, key_ranges
-from lance_core.row_set import bitmaps_by_fragment
+from lance_core.index.scalar.named_rows import rows_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -134,7 +134,9 @@ class BTreeSegment:
 
         def names_in(position: int, page: BTreePage) -> NDArray[np.uint64]:
             if len(ranges) == 1:
-                return page.names_in(ranges)
+                # Only the first and the last page may have other keys too.
+                is_inside = first[0] < position < behind[0] - 1
+                return page.names_with_keys() if is_inside else page.names_in(ranges)
             # Ranges ascend, and so do the pages of each: those that meet a page are neighbours.
             start = int(np.searchsorted(behind, position, "right"))
             stop = int(np.searchsorted(first, position, "right"))
@@ -154,7 +156,7 @@ class BTreeSegment:
             check()
             some = positions[start : start + self.pages_at_once].tolist()
             names = [names_of(*each) for each in zip(some, self._load(some), strict=True)]
-            found.append(bitmaps_by_fragment(np.concatenate(names)))
+            found.append(rows_of_names(names))
         return unite(found)
 
     def _load(self, positions: list[int]) -> list[BTreePage]:

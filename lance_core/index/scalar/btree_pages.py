@@ -49,6 +49,10 @@ class BTreePage:
         """Return the rows without a value."""
         return self.names[: self.num_nulls]
 
+    def names_with_keys(self) -> NDArray[np.uint64]:
+        """Return the rows that have a value."""
+        return self.names[self.num_nulls :]
+
     def names_in(self, ranges: KeyRanges) -> NDArray[np.uint64]:
         """Return the rows whose keys are asked for."""
         if len(ranges) == 1:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.index.scalar.named_rows import rows_of_names
 from lance_core.index.scalar.tree_map import decode_tree_map
 from lance_core.kernels.small_sets import NOT_SMALL, copy_small_sets, count_small_sets
-from lance_core.row_set import bitmaps_by_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,4 +78,4 @@ def rows_in_blocks(
         names.append(members)
         for other in others.tolist():
             yield decode_tree_map(block.sets[other].as_buffer(), path)
-    yield bitmaps_by_fragment(np.concatenate(names))
+    yield rows_of_names(names)
