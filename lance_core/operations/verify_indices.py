@@ -6,9 +6,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import CorruptFileError, UnknownColumnError, UnsupportedFeatureError
-from lance_core.expr.index_query import Between
+from lance_core.expr.index_query import AnyOf, Between
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.ordinals import OrdinalSpace
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
@@ -17,6 +19,7 @@ from lance_core.index.vector.blocks import load_blocks
 from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.verify_file import check_size, read_all_rows
+from lance_core.schema.arrow import arrow_type
 from lance_core.table.base_paths import Place
 from lance_core.table.reuse_map import AddressMap
 from lance_core.table.reuse_of_version import reuse_of
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
 _LANCE_FILES = (".lance", ".idx")
 _INDEX_BYTES = 64 << 20
-_EVERYTHING = Between(None, None)
 
 
 class IndexChecker:
@@ -110,11 +112,15 @@ class IndexChecker:
 
 
 def _check_keys(folder: Place, segment: IndexMetadata, schema: LanceSchema) -> None:
-    """Find all rows of a scalar index, which checks the order of its keys."""
+    """Find all rows of a scalar index, which checks the order of its keys, and no value at all.
+
+    For that a Bloom filter looks at all its filters.
+    """
     field = schema.by_id(segment.field_ids[0])
     opened = open_scalar_segment(folder, segment, ByteCache(_INDEX_BYTES), field)
-    if opened.supports(_EVERYTHING):
-        opened.search(_EVERYTHING, with_nulls=True, check=lambda: None)
+    for query in (Between(None, None), AnyOf(pa.nulls(0, arrow_type(field)))):
+        if opened.supports(query):
+            opened.search(query, with_nulls=True, check=lambda: None)
 
 
 def _files_of(folder: Place, segment: IndexMetadata) -> list[tuple[Place, int]]:

@@ -249,6 +249,26 @@ def test_a_scalar_index_whose_keys_are_out_of_order_is_found(root: Path) -> None
     assert "not sorted" in finding.what
 
 
+def test_a_bloom_filter_of_a_wrong_length_is_found(tmp_path: Path) -> None:
+    def change(_: table_pb2.Manifest, indices: list[Any]) -> None:
+        del indices[0].files[:]
+
+    dataset = lance.write_dataset(rows(0, 100), str(tmp_path))
+    dataset.create_scalar_index("text", "BLOOMFILTER")
+    (path,) = tmp_path.glob("_indices/*/bloomfilter.lance")
+    zones = LanceFileReader.open_path(path).read_all()
+    shorter = [each[:-1] for each in zones["bloom_filter_data"].to_pylist()]
+    place = zones.schema.get_field_index("bloom_filter_data")
+    zones = zones.set_column(place, zones.schema.field(place), pa.array(shorter, pa.binary()))
+    path.unlink()
+    zones = zones.replace_schema_metadata()  # which says where the nulls are
+    with LanceFileWriter.open_path(path, zones.schema) as writer:
+        writer.write_batch(zones)
+    (finding,) = changed(tmp_path, change)
+    assert finding.where == str(path.relative_to(tmp_path))
+    assert "Bloom filter" in finding.what
+
+
 def test_the_manifest_may_not_contradict_itself(root: Path) -> None:
     def change(message: table_pb2.Manifest, indices: list[Any]) -> None:
         first, last = message.fragments[0], message.fragments[-1]
