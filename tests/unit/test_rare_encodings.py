@@ -202,6 +202,16 @@ def test_the_message_of_packed_rows_describes_them_again() -> None:
     assert describe(encoding.message(), PLACE) == encoding
 
 
+@pytest.mark.parametrize("bits", [0, 24, 128])
+def test_indices_of_2_0_that_are_no_numbers_are_corrupt(bits: int) -> None:
+    flat = pb20.Flat(bits_per_value=bits, buffer=pb20.Buffer())
+    dictionary = pb20.Dictionary(
+        indices=pb20.ArrayEncoding(flat=flat), items=BYTES, num_dictionary_items=1
+    )
+    with pytest.raises(CorruptFileError, match="dictionary indices are not numbers"):
+        read_page(pb20.ArrayEncoding(dictionary=dictionary), bytes(1 << 15))
+
+
 @pytest.mark.parametrize("bits", [0, 1])
 def test_what_fills_no_byte_cannot_be_split_into_bytes(bits: int) -> None:
     flat = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from lance_core.encodings.values import AllNull, FixedWidth, Indexed, with_validity
+from lance_core.encodings.page_dictionaries import indices_of
+from lance_core.encodings.values import AllNull, Indexed, with_validity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,9 +51,7 @@ class DictionaryArray:
         values = yield from self.indices.read(page, pieces, place)
         if isinstance(values, AllNull):
             return values
-        if not isinstance(values, FixedWidth):
-            raise place.corrupt("dictionary indices are not numbers")
-        indices = values.integers().astype(np.int64)
+        indices = indices_of(values, place)
         valid = np.ones(len(indices), np.bool_) if values.validity is None else values.validity
         if self.counts_from_one:
             return with_validity(Indexed(indices - 1, items), valid & (indices > 0))
