@@ -22,7 +22,9 @@ from lance_core.index.scalar.answer import united
 from lance_core.index.scalar.fragment_rows import intersect
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.io.metering import metered
+from lance_core.kernels.warm import warm_kernels
 from lance_core.row_set import bitmaps_by_fragment
+from tests.kernel_signatures import num_signatures
 from tests.scalar_indices import found, holds
 
 if TYPE_CHECKING:
@@ -266,6 +268,30 @@ def test_a_search_reads_the_small_part_and_what_it_hits_once(tmp_path: Path) -> 
         with metered() as meter:
             found(segment, query)
         assert meter.bytes_read == 0
+
+
+def test_no_kernel_is_compiled_during_a_search(tmp_path: Path) -> None:
+    num_rows = 100_000
+    table = pa.table(
+        {
+            "a": np.arange(num_rows),
+            "b": np.arange(num_rows) % 20_000,
+            "c": [f"key {n % 3000}" for n in range(num_rows)],
+        }
+    )
+    dataset = lance.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=num_rows // 2)
+    dataset.create_scalar_index("a", "BTREE")
+    dataset.create_scalar_index("b", "BITMAP")
+    dataset.create_scalar_index("c", "BTREE")
+    snapshot = lance_core.open_dataset(str(tmp_path / "t.lance")).snapshot
+    warm_kernels()
+    before = num_signatures()
+    for column in ("a", "b", "c"):
+        (segment,) = segments_of(snapshot, f"{column}_idx")
+        values = table[column].combine_chunks()
+        for query in (AnyOf(values.slice(50, 900)), Between(values[7], None), Between(None, None)):
+            assert len(found(segment, query).certain) > 0
+    assert num_signatures() == before
 
 
 def test_null_rows_are_read_only_if_they_are_asked_for(tmp_path: Path) -> None:
