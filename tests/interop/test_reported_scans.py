@@ -59,7 +59,7 @@ def test_rows_may_be_shown_by_their_names_alone(tmp_path: Path, columns: list[st
     dataset = written(tmp_path / "t", table)
     wanted = table.filter(pc.less(table["x"], 3.0)).num_rows
     for query in ({}, {"order_by": ["x"]}, {"limit": 100}):
-        found = dataset.scan(columns, filter="x < 3", **query).read_all()  # type: ignore[arg-type]
+        found = dataset.scan(columns, filter="x < 3", **query).read_all()
         assert found.schema.names == columns
         assert found.num_rows == wanted
 
@@ -127,9 +127,9 @@ def test_empty_tables_give_empty_answers_of_the_right_types(
         lance.dataset(str(path)).delete("id >= 0")
     dataset = open_dataset(path)
     for query in ({}, {"filter": "x < 3"}, {"order_by": ["x"]}, {"filter": "_rowid IN (0, 1)"}):
-        found = dataset.scan(**query).read_all()  # type: ignore[arg-type]  # as given
+        found = dataset.scan(**query).read_all()
         assert (found.num_rows, found.schema) == (0, TYPES)
-        found = dataset.scan({"y": "x * 2"}, **query).read_all()  # type: ignore[arg-type]
+        found = dataset.scan({"y": "x * 2"}, **query).read_all()
         assert (found.num_rows, found.schema.types) == (0, [pa.float64()])
     assert dataset.count_rows("x < 3") == 0
 
