@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.expr.index_query import AnyOf
 from lance_core.index.registry import IndexKind
-from lance_core.index.scalar.null_rows import NullRows
+from lance_core.index.scalar.null_rows import ZONE_NULLS, NullRows
 from lance_core.index.scalar.stored_columns import find_stored, read_stored
 from lance_core.index.scalar.value_hashes import can_be_hashed, value_hashes
 from lance_core.index.scalar.zone_segment import ZoneSegment
@@ -54,7 +54,7 @@ def open_bloom_filter(source: SegmentSource) -> ZoneSegment:
         source.built_from,
         zones_of(places, reader.path),
         flags(nulls, reader.path),
-        NullRows.find(source, reader),
+        NullRows.find(source, reader, ZONE_NULLS),
         contents,
     )
 

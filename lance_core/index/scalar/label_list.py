@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.errors import InvalidRequestError
 from lance_core.expr.index_query import HasLabels
 from lance_core.index.registry import IndexKind, UnusableSegmentError
 from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.bitmap_file import BitmapFile
-from lance_core.index.scalar.fragment_rows import KeptRows, intersect, unite
+from lance_core.index.scalar.fragment_rows import intersect, unite
 from lance_core.index.scalar.keys import keys_of
-from lance_core.index.scalar.tree_map import decode_tree_map
+from lance_core.index.scalar.null_rows import NullRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lance_core.expr.index_query import LeafQuery
-    from lance_core.index.scalar.fragment_rows import FragmentRows
     from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
 
-_MAX_DIGITS = 9
 _NULLS = "lance:label_list_nulls"
 
 
@@ -36,13 +34,12 @@ class LabelListSegment:
     ----------
     file
         Its labels.
-    nulls_buffer
-        Number of the global buffer of rows without a list; None where the writer, one before
-        pylance 4.0, did not record them.
+    nulls
+        Rows without a list; None where the writer, one before pylance 4.0, did not record them.
     """
 
     file: BitmapFile
-    nulls_buffer: int | None
+    nulls: NullRows | None
 
     @property
     def kind(self) -> IndexKind:
@@ -57,7 +54,7 @@ class LabelListSegment:
     @property
     def knows_nulls(self) -> bool:
         """Whether answers tell the null rows if asked."""
-        return self.nulls_buffer is not None
+        return self.nulls is not None
 
     @property
     def nbytes(self) -> int:
@@ -88,18 +85,8 @@ class LabelListSegment:
         labels = keys_of(distinct.drop_null())
         sets = self.file.sets_of(labels, with_null=distinct.null_count > 0)
         rows = reduce(intersect, sets) if query.needs_all else unite(sets)
-        return RowAnswer.exact(rows, self._nulls() if with_nulls else None)
-
-    def _nulls(self) -> FragmentRows | None:
-        number = self.nulls_buffer
-        if number is None:
-            return None
-        source, reader = self.file.source, self.file.reader
-
-        def read() -> KeptRows:
-            return KeptRows.of(decode_tree_map(reader.global_buffer(number), reader.path))
-
-        return source.cache.get_or_load(source.key("label list nulls", None), read).rows
+        nulls = self.nulls.rows() if with_nulls and self.nulls is not None else None
+        return RowAnswer.exact(rows, nulls)
 
 
 def open_label_list(source: SegmentSource) -> LabelListSegment:
@@ -111,17 +98,4 @@ def open_label_list(source: SegmentSource) -> LabelListSegment:
     if not pa.types.is_list(kind) and not pa.types.is_large_list(kind):
         raise UnusableSegmentError(f"column type {kind} has no labels")
     file = BitmapFile.open(source, kind.value_type)
-    return LabelListSegment(file, _nulls_buffer(file))
-
-
-def _nulls_buffer(file: BitmapFile) -> int | None:
-    text = file.reader.schema.metadata.get(_NULLS)
-    if text is None:
-        return None
-    existing = len(file.reader.metadata.buffers)
-    is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
-    if not is_number or not 1 <= int(text) < existing:
-        raise CorruptFileError(
-            file.reader.path, f'metadata "{_NULLS}" is "{text}", expected a buffer below {existing}'
-        )
-    return int(text)
+    return LabelListSegment(file, NullRows.find(source, file.reader, _NULLS))

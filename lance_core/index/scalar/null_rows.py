@@ -1,4 +1,4 @@
-"""The rows without a value, which the files of zone-based indices hold beside their zones."""
+"""The rows without a value, of which some index files hold a set beside their columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.fragment_rows import FragmentRows
     from lance_core.index.scalar.segment import SegmentSource
 
-_METADATA_KEY = "null_bitmap"
+ZONE_NULLS = "null_bitmap"
+"""Where the files of zone-based indices say which buffer holds their nulls."""
+
 _MAX_DIGITS = 9
 
 
@@ -37,8 +39,17 @@ class NullRows:
     buffer: int
 
     @classmethod
-    def find(cls, source: SegmentSource, reader: LanceFileReader) -> NullRows | None:
-        """Return what the file says where its nulls are, None where it says nothing.
+    def find(cls, source: SegmentSource, reader: LanceFileReader, key: str) -> NullRows | None:
+        """Return the nulls that a file has, None where it says nothing of them.
+
+        Parameters
+        ----------
+        source
+            The segment.
+        reader
+            Its file.
+        key
+            Entry of the file's metadata that says in which buffer they are.
 
         Raises
         ------
@@ -47,16 +58,16 @@ class NullRows:
 
         Notes
         -----
-        Scalar index page, section 6: files of pylance 1.0 to 7.1 have none, and those of 10.0 have
-        one of which the manifest does not tell.
+        Scalar index page, sections 4 and 6: LABEL_LIST has one since pylance 4.0, zone-based
+        indices later, in 10.0 without a word of it in the manifest.
         """
-        text = reader.schema.metadata.get(_METADATA_KEY)
+        text = reader.schema.metadata.get(key)
         if text is None:
             return None
         existing = len(reader.metadata.buffers)
         if not text.isdecimal() or len(text) > _MAX_DIGITS or not 1 <= int(text) < existing:
             raise CorruptFileError(
-                reader.path, f'metadata "{_METADATA_KEY}" is "{text}", of {existing} buffers'
+                reader.path, f'metadata "{key}" is "{text}", expected a buffer below {existing}'
             )
         return cls(source, reader, int(text))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.index.registry import IndexKind, UnusableSegmentError
 from lance_core.index.scalar.key_ranges import can_be_ranges, key_ranges
 from lance_core.index.scalar.keys import keys_of
-from lance_core.index.scalar.null_rows import NullRows
+from lance_core.index.scalar.null_rows import ZONE_NULLS, NullRows
 from lance_core.index.scalar.stored_columns import read_stored
 from lance_core.index.scalar.zone_bounds import ZoneBounds
 from lance_core.index.scalar.zone_segment import ZoneSegment
@@ -51,7 +51,7 @@ def open_zone_map(source: SegmentSource) -> ZoneSegment:
         source.built_from,
         zones,
         nulls > 0,
-        NullRows.find(source, reader),
+        NullRows.find(source, reader, ZONE_NULLS),
         contents,
     )
 
