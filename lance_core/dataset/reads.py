@@ -72,12 +72,13 @@ class DatasetReads:
         *,
         params: Mapping[str, object] | None = None,
         deadline: Deadline = NO_DEADLINE,
+        use_index: bool = True,
     ) -> int:
         """Return the number of live rows, or of those for which a filter is true.
 
         Parameters
         ----------
-        filter, params
+        filter, params, use_index
             See `scan`.
         deadline
             Looked at while rows are judged.
@@ -89,7 +90,7 @@ class DatasetReads:
         """
         if filter is None:
             return self._engine.count_rows()
-        return self._engine.count(filter, params, deadline)
+        return self._engine.count(filter, params, deadline, use_index=use_index)
 
     def versions(self) -> list[VersionInfo]:
         """Describe all versions, oldest first; reads every manifest."""
@@ -222,6 +223,8 @@ class DatasetReads:
         offset: int = 0,
         with_row_id: bool = False,
         batch_rows: int = 8192,
+        use_index: bool = True,
+        fast_search: bool = False,
     ) -> pa.RecordBatchReader:
         """Stream rows; a few pieces of some megabytes are decoded ahead.
 
@@ -245,6 +248,10 @@ class DatasetReads:
             Add the column ``_rowid``.
         batch_rows
             Rows of a batch at most.
+        use_index
+            False: read all rows to find those that pass the filter.
+        fast_search
+            Leave out rows that the indices do not cover which the filter asks, if it asks any.
 
         Raises
         ------
@@ -259,6 +266,8 @@ class DatasetReads:
             filter=filter,
             params=params,
             order_by=_orders(order_by),
+            use_index=use_index,
+            fast_search=fast_search,
         )
         scan = self.scan_of(request, batch_rows=batch_rows)
         return pa.RecordBatchReader.from_batches(scan.schema, scan.batches())

@@ -16,6 +16,7 @@ from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.fitted_vectors import fit_vectors, metric_for
+from lance_core.query.indexed_filter import IndexUse
 from lance_core.query.measure import Measures
 from lance_core.query.plain_scan import PlainScan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
@@ -206,9 +207,18 @@ class QueryEngine:
         """Return a plain query, resolved, whose rows are read as its batches are asked for."""
         return PlainScan(self._session, self._snapshot, request, deadline, batch_rows=batch_rows)
 
-    def count(self, filter_text: str, params: Params, deadline: Deadline) -> int:
+    def count(
+        self, filter_text: str, params: Params, deadline: Deadline, *, use_index: bool
+    ) -> int:
         """Return the number of live rows that pass a filter."""
-        row_filter = RowFilter(self._session, self._snapshot, filter_text, deadline, params=params)
+        row_filter = RowFilter(
+            self._session,
+            self._snapshot,
+            filter_text,
+            deadline,
+            params=params,
+            index_use=IndexUse.ALWAYS if use_index else IndexUse.NEVER,
+        )
         return row_filter.count(list(self._snapshot.fragments_by_id), deadline)
 
     def _run_scan(
@@ -356,7 +366,7 @@ class QueryEngine:
                 deadline,
                 params=request.params,
                 covered_only=request.fast_search,
-                skips_damage=not request.use_index,
+                index_use=IndexUse.ALWAYS if request.use_index else IndexUse.IF_SOUND,
             )
             passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
         elif request.filter is not None:

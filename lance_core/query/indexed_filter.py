@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from lance_core.query.filter_parts import Lookup
     from lance_core.query.session import Session
     from lance_core.table.snapshot import Snapshot
+
+
+class IndexUse(Enum):
+    """Whether scalar indices are asked."""
+
+    ALWAYS = "damage is an error"
+    IF_SOUND = "do without those that are damaged"
+    NEVER = "scan"
 
 
 def ask_version(

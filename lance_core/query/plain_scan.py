@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lance_core.query.indexed_filter import IndexUse
 from lance_core.query.measure import UNMEASURED, Measures
 from lance_core.query.output_columns import output_columns
 from lance_core.query.plan import ScanPlan
@@ -83,7 +84,13 @@ class PlainScan:
         self._test: ScanTest | None = None
         if query.filter is not None:
             self._filter = RowFilter(
-                session, snapshot, query.filter, deadline(), params=query.params
+                session,
+                snapshot,
+                query.filter,
+                deadline(),
+                params=query.params,
+                covered_only=query.fast_search,
+                index_use=IndexUse.ALWAYS if query.use_index else IndexUse.NEVER,
             )
             self._test = ScanTest(self._filter, snapshot.schema, session.cache, deadline)
 

@@ -6,6 +6,7 @@ choose the parameters, filters among them, whose text may be long.
 
 from __future__ import annotations
 
+import re
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -20,10 +21,17 @@ _MAX_CHARACTERS = 1 << 16
 _MAX_FILTER_CHARACTERS = 4096
 """A longer filter takes so long to judge that parsing it anew makes no difference."""
 
+_MOVING = re.compile(r"\b(now|current_timestamp|current_date|random)\b", re.IGNORECASE)
+
 
 def is_long(predicate: str | None) -> bool:
     """Tell filters that are not kept, as they take long to parse and much memory."""
     return predicate is not None and len(predicate) > _MAX_FILTER_CHARACTERS
+
+
+def may_move(predicate: str | None) -> bool:
+    """Tell filters that may hold for other rows when they are read again, as time goes on."""
+    return predicate is not None and _MOVING.search(predicate) is not None
 
 
 class PreparedQueries(Generic[V]):
@@ -43,8 +51,8 @@ class PreparedQueries(Generic[V]):
         return self._kept.get(key)
 
     def keep(self, key: Hashable, value: V, predicate: str | None) -> None:
-        """Keep a value unless its filter is long; all others go when there are too many."""
-        if is_long(predicate):
+        """Keep a value unless its filter is long or may move; if there are many, they go first."""
+        if is_long(predicate) or may_move(predicate):
             return
         size = 0 if predicate is None else len(predicate)
         with self._lock:

@@ -225,6 +225,10 @@ class ScanQuery:
     order_by
         What to order rows by, the first column counting most; ties stay in table order. Empty =
         table order.
+    use_index
+        False: read all rows to find those that pass.
+    fast_search
+        Leave out rows that the indices do not cover which the filter asks, if it asks any.
     """
 
     columns: tuple[str | NamedExpression, ...] | None = None
@@ -234,6 +238,8 @@ class ScanQuery:
     filter: str | None = None
     params: Mapping[str, object] | None = None
     order_by: tuple[OrderBy, ...] = ()
+    use_index: bool = True
+    fast_search: bool = False
 
     def __post_init__(self) -> None:
         _check_columns(_column_names(self.columns))
@@ -243,6 +249,8 @@ class ScanQuery:
         _check_filter(self.filter)
         _check_params(self.params)
         _check_order(self.order_by)
+        _check_flag("use_index", self.use_index)
+        _check_flag("fast_search", self.fast_search)
 
 
 def _hashable(value: object) -> Hashable:

@@ -11,7 +11,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.expr.filter import parse_filter
 from lance_core.expr.limits import FilterLimits
 from lance_core.query.index_filter import NOTHING_SAID
-from lance_core.query.indexed_filter import ask_version
+from lance_core.query.indexed_filter import IndexUse, ask_version
 from lance_core.query.passing_rows import PassingRows
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_masks import mask_passing
@@ -59,8 +59,8 @@ class RowFilter:
         Values for the ``$name``s of the text.
     covered_only
         Leave out fragments that the indices do not cover which the filter asks, if it asks any.
-    skips_damage
-        Do without indices whose files are damaged or missing.
+    index_use
+        Whether indices are asked.
 
     Attributes
     ----------
@@ -83,13 +83,13 @@ class RowFilter:
         *,
         params: Mapping[str, object] | None = None,
         covered_only: bool = False,
-        skips_damage: bool = False,
+        index_use: IndexUse = IndexUse.ALWAYS,
     ) -> None:
         self._session = session
         self._snapshot = snapshot
         self.filter = read_filter(text, snapshot.schema, deadline, params=params)
         self._covered_only = covered_only
-        self._skips_damage = skips_damage
+        self._index_use = index_use
         # Texts may be long, and the cache does not count what its keys take.
         self._digest = hashlib.blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest()
 
@@ -101,7 +101,8 @@ class RowFilter:
     def key(self, *parts: Hashable) -> CacheKey:
         """Return a key for what the cache keeps of this filter."""
         snapshot = self._snapshot
-        name = (snapshot.incarnation, self._digest, self._covered_only, *parts)
+        is_scanned = self._index_use is IndexUse.NEVER
+        name = (snapshot.incarnation, self._digest, self._covered_only, is_scanned, *parts)
         return CacheKey("filter", snapshot.scheduler.store.key, name)
 
     def require_resident(self, fragment_ids: Collection[FragmentId]) -> None:
@@ -222,6 +223,8 @@ class RowFilter:
 
     def _answer(self, deadline: Deadline) -> IndexAnswer:
         """Return what indices say; they are asked anew each time where some are damaged."""
+        if self._index_use is IndexUse.NEVER:
+            return NOTHING_SAID
         try:
             return self._session.cache.get_or_load(
                 self.key("indices"),
@@ -230,7 +233,7 @@ class RowFilter:
                 ),
             )
         except CorruptFileError:
-            if not self._skips_damage:
+            if self._index_use is IndexUse.ALWAYS:
                 raise
             return NOTHING_SAID
 

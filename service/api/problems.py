@@ -73,7 +73,7 @@ _DAMAGE: Mapping[Part, str] = {
     "table": "a file of this table is damaged or missing; the server's log names it under request"
     " id {request_id}",
     "index": "a file of an index of this table is damaged or missing; the server's log names it"
-    " under request id {request_id}; vector queries with bypass_vector_index are answered without"
+    " under request id {request_id}; queries with bypass_vector_index are answered without"
     " the index",
 }
 

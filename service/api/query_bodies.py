@@ -98,6 +98,8 @@ def _scan_query(options: QueryOptions, computed: Mapping[str, str] | None) -> Sc
             OrderBy(each.column_name, _or(each.ascending, True), _or(each.nulls_first, False))
             for each in _or(options.order_by, [])
         ),
+        use_index=not _or(options.bypass_vector_index, False),
+        fast_search=_or(options.fast_search, False),
     )
 
 

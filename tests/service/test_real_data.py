@@ -307,7 +307,7 @@ async def test_a_missing_index_is_told_and_can_be_done_without(
     assert (answer.status_code, answer.json()["code"]) == (500, 18)
     assert answer.json()["error"] == (
         "a file of an index of this table is damaged or missing; the server's log names it under"
-        " request id mine; vector queries with bypass_vector_index are answered without the index"
+        " request id mine; queries with bypass_vector_index are answered without the index"
     )
     exact = await client.post(QUERY, {**body, "bypass_vector_index": True})
     assert read_arrow(exact)["id"].to_pylist() == nearest(VECTOR, 5)[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lance_core.query.prepared import PreparedQueries, is_long
 
 
@@ -21,6 +23,15 @@ def test_long_filters_are_not_kept():
     assert not is_long(None)
     kept.keep(long, 1, long)
     assert (len(kept), kept.get(long)) == (0, None)
+
+
+@pytest.mark.parametrize("text", ["t < now()", "d = CURRENT_DATE", "random() < 0.5"])
+def test_filters_that_depend_on_the_time_are_not_kept(text):
+    kept: PreparedQueries[int] = PreparedQueries()
+    kept.keep(text, 1, text)
+    assert kept.get(text) is None
+    kept.keep("known", 1, "known = 3")
+    assert kept.get("known") == 1
 
 
 def test_neither_many_queries_nor_much_text_is_kept():

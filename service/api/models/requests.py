@@ -171,8 +171,14 @@ class QueryOptions(VersionedBody):
         description="Instead of `row_id`: several rows, each a query of a batch, so that the answer"
         " begins with `query_index`.",
     )
-    bypass_vector_index: bool | None = Field(None, description="Search exactly.")
-    fast_search: bool | None = Field(None, description="Search indexed rows only.")
+    bypass_vector_index: bool | None = Field(
+        None, description="Search exactly; without a vector: ask no index about the filter."
+    )
+    fast_search: bool | None = Field(
+        None,
+        description="Search indexed rows only: those that the vector index covers, and the scalar"
+        " indices that the filter asks.",
+    )
     timeout_ms: Positive | None = Field(None, description="Time allowed for the query.")
     max_staleness_ms: NonNegative | None = Field(
         None, description="Oldest look for a newer version that is good enough; 0 = look first."
