@@ -65,6 +65,26 @@ def may_hold_any(
 
 
 @kernel
+def insert_all(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
+    """Give values to a filter.
+
+    Parameters
+    ----------
+    words
+        Shape ``(8 * b,)``: the words of its ``b`` blocks; changed.
+    hashes
+        Shape ``(v,)``: xxHash64 of the values, seed 0.
+    """
+    num_blocks = np.uint64(len(words) // _WORDS)
+    for value in range(len(hashes)):
+        start = int(((hashes[value] >> _HALF) * num_blocks) >> _HALF) * _WORDS
+        low = np.uint32(hashes[value])
+        for word in range(_WORDS):
+            bit = np.uint32(low * np.uint32(_SALTS[word])) >> _SHIFT
+            words[start + word] |= np.uint32(1) << bit
+
+
+@kernel
 def _holds_any(
     address: int, length: int, hashes: NDArray[np.uint64], masks: NDArray[np.uint32]
 ) -> bool:
@@ -86,3 +106,4 @@ def _warm() -> None:
     addresses = np.array([address_of(block)], np.int64)
     lengths = np.array([BLOCK_BYTES], np.int64)
     may_hold_any(addresses, lengths, np.zeros(1, np.uint64), np.empty(1, np.bool_))
+    insert_all(block.view(np.uint32), np.zeros(1, np.uint64))

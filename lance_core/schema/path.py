@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -40,3 +44,18 @@ def split_path(path: str) -> tuple[str, ...]:
         if match.end() == len(path):
             return tuple(parts)
         at = match.end() + 1
+
+
+def join_path(parts: Iterable[str]) -> str:
+    """Join names to a path that `split_path` splits again.
+
+    Examples
+    --------
+    >>> join_path(["st", "a.b", "x"])
+    'st.`a.b`.x'
+    """
+    return ".".join(_quoted(part) for part in parts)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if "." in name or "`" in name else name

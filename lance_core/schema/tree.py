@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lance_core.errors import UnknownColumnError
-from lance_core.schema.path import split_path
+from lance_core.schema.path import join_path, split_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -85,6 +85,20 @@ class LanceSchema:
             raise UnknownColumnError(path, self.names, where="the schema")
         return found
 
+    def path_of(self, field_id: FieldId) -> str:
+        """Return the path by which `field` finds the field with this id.
+
+        Raises
+        ------
+        UnknownColumnError
+            The schema has no such field.
+        """
+        for top in self.fields:
+            way = _way_to(top, field_id)
+            if way is not None:
+                return way[0] if len(way) == 1 else join_path(way)
+        raise UnknownColumnError(f"field id {field_id}", self.names, where="the schema")
+
     def by_id(self, field_id: FieldId) -> LanceField:
         """Return the field with this id.
 
@@ -97,6 +111,14 @@ class LanceSchema:
             if each.id == field_id:
                 return each
         raise UnknownColumnError(f"field id {field_id}", self.names, where="the schema")
+
+
+def _way_to(field: LanceField, field_id: FieldId) -> tuple[str, ...] | None:
+    """Return the names that lead from a field to one below it, or None if it is not there."""
+    if field.id == field_id:
+        return (field.name,)
+    below = (_way_to(child, field_id) for child in field.children)
+    return next(((field.name, *way) for way in below if way is not None), None)
 
 
 def _only(way: Sequence[LanceField]) -> LanceField:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from xxhash import xxh64_intdigest
+
+from lance_core.kernels.memory import address_of
+from lance_core.kernels.xxhash64 import hash_byte_strings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,11 +43,25 @@ def value_hashes(values: pa.Array) -> NDArray[np.uint64]:
     Scalar index page, section 7, and observed with pylance 14.0.2 for every type: numbers and
     times are taken as they lie in memory, so that both zeros have hashes of their own.
     """
+    hashes = np.empty(len(values), np.uint64)
+    data, offsets = _bytes_of(values)
+    hash_byte_strings(address_of(data), offsets, hashes)
+    return hashes
+
+
+def _bytes_of(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes that values lie in, and where each begins and ends."""
     if values.type in _TEXTS:
-        pieces = values.cast(pa.large_binary()).to_pylist()
-    else:
-        width = values.type.bit_width // _BITS_IN_BYTE
-        start, end = values.offset * width, (values.offset + len(values)) * width
-        data = b"" if end == start else values.buffers()[1].to_pybytes()
-        pieces = [data[at : at + width] for at in range(start, end, width)]
-    return np.fromiter(map(xxh64_intdigest, pieces), np.uint64, len(pieces))
+        wide = values.cast(pa.large_binary())  # which need not begin where ``values`` does
+        _, stored, data = wide.buffers()
+        offsets = np.frombuffer(stored, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+        return _view(data), offsets.copy()
+    width = values.type.bit_width // _BITS_IN_BYTE
+    offsets = np.arange(values.offset, values.offset + len(values) + 1, dtype=np.int64) * width
+    return _view(values.buffers()[1]), offsets
+
+
+def _view(data: pa.Buffer | None) -> NDArray[np.uint8]:
+    if data is None or data.size == 0:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(data, np.uint8)

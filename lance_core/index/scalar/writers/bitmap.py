@@ -1,0 +1,90 @@
+"""Writing a BITMAP or a LABEL_LIST: for each distinct value or element the set of its rows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.index.scalar.tree_map import encode_tree_map
+from lance_core.index.scalar.writers.growing_set import GrowingSet
+from lance_core.index.scalar.writers.indexed_rows import IndexedRows
+from lance_core.index.scalar.writers.sets import SetForm, key_sets
+from lance_core.index.scalar.writers.sort import sort_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lance_core.file.writer import LanceFileWriter
+    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+
+_FILE = "bitmap_page_lookup.lance"
+_FORM = SetForm(has_lengths=True, encode=encode_tree_map)
+
+
+def write_bitmap(
+    rows: Iterable[IndexedRows], kind: pa.DataType, files: SegmentFiles, memory_bytes: int
+) -> None:
+    """Write the file of a BITMAP.
+
+    Parameters
+    ----------
+    rows
+        In any order.
+    kind
+        Type of the values.
+    files
+        Takes the file.
+    memory_bytes
+        As `sort_rows` takes it.
+
+    Notes
+    -----
+    Scalar index page, section 3.
+    """
+    schema = _schema(kind)
+    with files.create(_FILE, schema) as writer:
+        _write_sets(rows, schema, writer, memory_bytes)
+
+
+def write_label_list(
+    rows: Iterable[IndexedRows], kind: pa.DataType, files: SegmentFiles, memory_bytes: int
+) -> None:
+    """Write the file of a LABEL_LIST; parameters as `write_bitmap`, of a type of lists.
+
+    Notes
+    -----
+    Scalar index page, section 4: a null element is a key, a row without a list has none.
+    """
+    schema = _schema(kind.value_type)
+    nulls = GrowingSet()
+    with files.create(_FILE, schema) as writer:
+        _write_sets(_elements(rows, nulls), schema, writer, memory_bytes)
+        number = writer.add_global_buffer(encode_tree_map(nulls.rows))
+        writer.add_schema_metadata("lance:label_list_nulls", str(number))
+
+
+def _schema(kind: pa.DataType) -> pa.Schema:
+    return pa.schema([("keys", kind), ("bitmaps", pa.binary())])
+
+
+def _write_sets(
+    rows: Iterable[IndexedRows], schema: pa.Schema, writer: LanceFileWriter, memory_bytes: int
+) -> None:
+    num_sets = 0
+    for found in key_sets(sort_rows(rows, memory_bytes), _FORM):
+        num_sets += len(found.keys)
+        writer.write_batch(pa.RecordBatch.from_arrays([found.keys, found.sets], schema=schema))
+    stats = json.dumps({"num_bitmaps": num_sets}, separators=(",", ":"))
+    writer.add_schema_metadata("lance:index_stats", stats)
+
+
+def _elements(rows: Iterable[IndexedRows], nulls: GrowingSet) -> Iterator[IndexedRows]:
+    """Yield the elements of lists, each with the name of its row; rows without a list are noted."""
+    for piece in rows:
+        nulls.add_nulls(piece)
+        parents = np.asarray(pc.list_parent_indices(piece.values), np.int64)
+        yield IndexedRows(pc.list_flatten(piece.values), piece.names[parents])

@@ -1,0 +1,188 @@
+"""Sorting rows by value in bounded memory: sorted runs on disk, which are merged."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.index.scalar.keys import keys_of
+from lance_core.index.scalar.writers.indexed_rows import IndexedRows, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from lance_core.index.scalar.keys import Keys
+
+_SHARE = 6
+"""Of memory: a run has so small a part, since its keys, their order and a copy take room too."""
+
+_MAX_RUN_BYTES = 256 << 20
+_BLOCKS_OF_RUN = 64
+_NAME_BYTES = 8
+_NULLS_FILE = "nulls"
+
+
+def sort_rows(rows: Iterable[IndexedRows], memory_bytes: int) -> Iterator[IndexedRows]:
+    """Yield rows by ascending value, those without one first; equal ones in their own order.
+
+    Parameters
+    ----------
+    rows
+        Pieces of one type; read once.
+    memory_bytes
+        About how much memory may be taken. Rows that do not fit are kept in a temporary folder,
+        which is gone when the iterator is exhausted or closed.
+
+    Yields
+    ------
+    IndexedRows
+        Pieces that have only nulls, then others that have none; none is empty.
+
+    Raises
+    ------
+    UnusableSegmentError
+        Values of the type have no order.
+
+    Notes
+    -----
+    Of each run a block is held while runs are merged: memory grows beyond what was asked for where
+    there are more than some hundred runs.
+    """
+    run_bytes = min(max(memory_bytes // _SHARE, 1), _MAX_RUN_BYTES)
+    with ExitStack() as stack:
+        sorter = _Sorter(run_bytes, stack)
+        for piece in rows:
+            sorter.add(piece)
+        yield from sorter.sorted_rows()
+
+
+class _Sorter:
+    """Rows that are waiting, and runs that were written; files go with ``stack``."""
+
+    def __init__(self, run_bytes: int, stack: ExitStack) -> None:
+        self._run_bytes = run_bytes
+        self._stack = stack
+        self._folder: Path | None = None
+        self._num_runs = 0
+        self._waiting: list[IndexedRows] = []
+        self._null_names: list[NDArray[np.uint64]] = []
+        self._num_bytes = 0
+        self._type = pa.null()
+
+    def add(self, piece: IndexedRows) -> None:
+        """Take rows; writes a run when enough are waiting."""
+        self._type = piece.values.type
+        nulls, rest = piece.split_nulls()
+        if len(nulls) > 0:
+            self._null_names.append(nulls)
+        if len(rest) > 0:
+            self._waiting.append(rest)
+        self._num_bytes += rest.nbytes + nulls.nbytes
+        if self._num_bytes >= self._run_bytes:
+            self._spill()
+
+    def sorted_rows(self) -> Iterator[IndexedRows]:
+        """Yield all rows, see `sort_rows`."""
+        if self._folder is None:
+            yield from self._nulls_of(self._null_names)
+            if len(self._waiting) > 0:
+                yield _in_order(joined(self._waiting))
+            return
+        self._spill()
+        yield from self._nulls_of(_stored_names(self._folder / _NULLS_FILE, self._run_bytes))
+        yield from _merged([_Run(self._run_file(number)) for number in range(self._num_runs)])
+
+    def _nulls_of(self, names: Iterable[NDArray[np.uint64]]) -> Iterator[IndexedRows]:
+        for each in names:
+            yield IndexedRows(pa.nulls(len(each), self._type), each)
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            folder = tempfile.TemporaryDirectory(prefix="lance-serve-index-")
+            self._folder = Path(self._stack.enter_context(folder))
+        with (self._folder / _NULLS_FILE).open("ab") as file:
+            for names in self._null_names:
+                file.write(names.tobytes())
+        if len(self._waiting) > 0:
+            rows = _in_order(joined(self._waiting))
+            schema = pa.schema([("values", rows.values.type), ("names", pa.uint64())])
+            with pa.OSFile(str(self._run_file(self._num_runs)), "wb") as file:
+                columns = [rows.values, pa.array(rows.names)]
+                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+                with pa.ipc.new_file(file, schema) as writer:
+                    step = max(len(rows) // _BLOCKS_OF_RUN, 1)
+                    for start in range(0, len(rows), step):
+                        writer.write_batch(batch.slice(start, step))
+            self._num_runs += 1
+        self._waiting, self._null_names, self._num_bytes = [], [], 0
+
+    def _run_file(self, number: int) -> Path:
+        if self._folder is None:
+            raise AssertionError  # there are no runs without a folder
+        return self._folder / f"run-{number}"
+
+
+class _Run:
+    """A run of rows in a file, of which a block is held; it ends with no rows left."""
+
+    def __init__(self, path: Path) -> None:
+        self._batches = _batches(path)
+        self._rows = IndexedRows(pa.nulls(0), np.zeros(0, np.uint64))
+        self._keys: Keys
+        self.refill()
+
+    def refill(self) -> bool:
+        """Read the next block if nothing is left of the last; tell whether there are rows."""
+        if len(self._rows) == 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            self._rows = IndexedRows(batch.column(0), batch.column(1).to_numpy())
+            self._keys = keys_of(self._rows.values)
+        return True
+
+    def last_value(self) -> pa.Array:
+        """Return the greatest value that is held."""
+        return self._rows.values.slice(len(self._rows) - 1)
+
+    def take_until(self, bound: Keys) -> IndexedRows:
+        """Take the rows whose values are not above a bound."""
+        stop = int(self._keys.search(bound, is_behind_equals=True)[0])
+        taken = self._rows.part(0, stop)
+        self._rows = self._rows.part(stop, len(self._rows))
+        self._keys = self._keys.part(stop, len(self._keys))
+        return taken
+
+
+def _merged(runs: list[_Run]) -> Iterator[IndexedRows]:
+    """Merge runs: what is not above the least of their last values can be passed on."""
+    while len(runs) > 0:
+        lasts = keys_of(pa.concat_arrays([run.last_value() for run in runs]))
+        least = lasts.order()[0]
+        bound = lasts.part(int(least), int(least) + 1)
+        pieces = [piece for piece in (run.take_until(bound) for run in runs) if len(piece) > 0]
+        yield _in_order(joined(pieces))
+        runs = [run for run in runs if run.refill()]
+
+
+def _in_order(rows: IndexedRows) -> IndexedRows:
+    return rows.take(keys_of(rows.values).order())
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def _stored_names(path: Path, num_bytes: int) -> Iterator[NDArray[np.uint64]]:
+    with path.open("rb") as file:
+        while len(data := file.read(-(-num_bytes // _NAME_BYTES) * _NAME_BYTES)) > 0:
+            yield np.frombuffer(data, np.uint64)

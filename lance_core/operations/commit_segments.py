@@ -1,0 +1,151 @@
+"""Committing segments of an index, and dropping indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.operations.commit_planned import commit_planned
+from lance_core.table.commit import commit
+from lance_core.table.index_metadata import REUSE_INDEX_NAME
+from lance_core.table.index_upkeep import coverage, is_system
+from lance_core.table.reuse_of_version import reuse_of
+from lance_core.table.transaction import CreateIndex, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance_core.proto import table_pb2
+    from lance_core.table.snapshot import Snapshot
+
+
+def commit_segments(
+    snapshot: Snapshot, name: str, segments: Sequence[table_pb2.IndexMetadata]
+) -> Snapshot:
+    """Commit segments that together are a logical index, or become part of it.
+
+    Segments of the index that are there and cover fragments of the new ones are replaced; those
+    that cover others stay.
+
+    Parameters
+    ----------
+    snapshot
+        A version that has the index as it is to be changed; the newest one, unless others must not
+        come between.
+    name
+        The index.
+    segments
+        As `build_segment` returned them, on any machine, at this version or before.
+
+    Returns
+    -------
+    Snapshot
+        The version committed.
+
+    Raises
+    ------
+    InvalidRequestError
+        Segments are not of one index, cover fragments twice or not known which, or would leave
+        fragments uncovered that a segment to be replaced covers.
+    CommitConflictError
+        Since the segments were built, others moved the rows that they cover, or changed the index:
+        build them anew. Their files stay until a cleanup.
+
+    Notes
+    -----
+    Lance table format, section "Distributed build flow": the version read is the one that the
+    oldest segment was built from, so that whatever came since is looked at.
+    """
+    operation = CreateIndex(tuple(segments), _replaced(snapshot, name, segments))
+    read_version = min(segment.dataset_version for segment in segments)
+    return commit(
+        snapshot.scheduler, Transaction(read_version, operation), open_base=snapshot.open_base
+    )
+
+
+def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
+    """Remove an index, with all its segments; their files stay for older versions.
+
+    Raises
+    ------
+    IndexNotFoundError
+        There is no index of the name.
+    InvalidRequestError
+        The name is that of an entry that serves the table itself.
+    CommitConflictError
+        Others changed the index again and again.
+    """
+    if name == REUSE_INDEX_NAME:
+        raise InvalidRequestError(
+            "indices need the fragment reuse index; trim_reuse_index removes what none needs"
+        )
+
+    def plan(newest: Snapshot) -> CreateIndex:
+        removed = segments_of(newest, name)
+        if len(removed) == 0:
+            known = sorted({each.name for each in newest.indices if not each.is_system})
+            raise IndexNotFoundError(f"there is no index {name!r}; there are: {known}")
+        return CreateIndex(removed_indices=removed)
+
+    return commit_planned(snapshot, plan)
+
+
+def segments_of(snapshot: Snapshot, name: str) -> tuple[table_pb2.IndexMetadata, ...]:
+    """Return the entries of an index; of one that serves the table itself none."""
+    entries = snapshot.manifest.index_section.indices
+    return tuple(each for each in entries if each.name == name and not is_system(each))
+
+
+def _replaced(
+    snapshot: Snapshot, name: str, segments: Sequence[table_pb2.IndexMetadata]
+) -> tuple[table_pb2.IndexMetadata, ...]:
+    """Check segments, and return the entries that they replace."""
+    covered = _checked_coverage(name, segments)
+    live = BitMap(snapshot.fragments_by_id)
+    history = reuse_of(snapshot.scheduler, snapshot.manifest)
+    replaced: list[table_pb2.IndexMetadata] = []
+    for entry in segments_of(snapshot, name):
+        old = history.fold(coverage(entry)) & live if entry.fragment_bitmap else BitMap()
+        shared = old & history.fold(covered.copy())
+        if len(shared) == 0 and len(old) > 0:
+            if not _are_alike(entry, segments[0]):
+                raise InvalidRequestError(
+                    f"index {name!r} is of another kind or column, and covers other fragments;"
+                    " drop it first, or take another name"
+                )
+            continue
+        if shared != old:
+            raise InvalidRequestError(
+                f"a segment of index {name!r} to be replaced covers fragments"
+                f" {sorted(old - shared)} too, which no new segment does; build one over them"
+            )
+        replaced.append(entry)
+    return tuple(replaced)
+
+
+def _checked_coverage(name: str, segments: Sequence[table_pb2.IndexMetadata]) -> BitMap:
+    if len(segments) == 0:
+        raise InvalidRequestError("give at least one segment")
+    covered = BitMap()
+    for segment in segments:
+        if segment.name != name or not _are_alike(segment, segments[0]):
+            raise InvalidRequestError(
+                f"segments of one index {name!r} are committed together: of one kind and column"
+            )
+        if not segment.fragment_bitmap:
+            raise InvalidRequestError("which fragments a segment covers is not recorded")
+        own = coverage(segment)
+        if own.intersect(covered):
+            raise InvalidRequestError(
+                f"several segments cover fragments {sorted(own & covered)}; commit one for each"
+            )
+        covered |= own
+    return covered
+
+
+def _are_alike(one: table_pb2.IndexMetadata, other: table_pb2.IndexMetadata) -> bool:
+    """Tell whether two segments may be of one index."""
+    kinds = [each.index_details.type_url.rpartition(".")[2] for each in (one, other)]
+    return kinds[0] == kinds[1] and list(one.fields) == list(other.fields)

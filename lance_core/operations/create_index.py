@@ -1,0 +1,110 @@
+"""Creating a scalar index over all rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.errors import CommitConflictError, InvalidRequestError
+from lance_core.operations.build_segment import (
+    MEMORY_BYTES,
+    build_segment,
+    discard_segment,
+    writer_of,
+)
+from lance_core.operations.commit_planned import commit_planned
+from lance_core.operations.commit_segments import segments_of
+from lance_core.operations.progress import no_progress
+from lance_core.table.transaction import CreateIndex
+
+if TYPE_CHECKING:
+    from lance_core.operations.build_segment import ScalarIndex
+    from lance_core.operations.progress import Progress
+    from lance_core.proto import table_pb2
+    from lance_core.table.files import TableFiles
+    from lance_core.table.snapshot import Snapshot
+
+
+def create_scalar_index(
+    files: TableFiles,
+    snapshot: Snapshot,
+    index: ScalarIndex,
+    *,
+    replace: bool = True,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Progress = no_progress,
+) -> Snapshot:
+    """Build an index of one segment over all fragments, and commit it.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    snapshot
+        The version whose rows are read first; after a conflict those of the newest one are.
+    index
+        What to build.
+    replace
+        Whether an index of the name is replaced, whatever its kind and column.
+    memory_bytes, progress
+        As `build_segment` takes them; progress begins anew after a conflict.
+
+    Returns
+    -------
+    Snapshot
+        The version committed.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is an index of the name already, and what `build_segment` raises.
+    CommitConflictError
+        Others moved rows, or changed the index, again and again. No file of the segment is left.
+    """
+    writer_of(snapshot, index)
+    with NewSegments(snapshot) as new:
+
+        def plan(newest: Snapshot) -> CreateIndex:
+            new.discard()
+            old = segments_of(newest, index.name)
+            if len(old) > 0 and not replace:
+                raise InvalidRequestError(
+                    f"there is an index {index.name!r} already; take another name, or replace=True"
+                )
+            segment = build_segment(
+                files, newest, index, memory_bytes=memory_bytes, progress=progress
+            )
+            new.keep(segment)
+            return CreateIndex((segment,), old)
+
+        return commit_planned(snapshot, plan)
+
+
+class NewSegments:
+    """Segments that are going to be committed, whose files go if it is known that they are not."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._store = snapshot.scheduler.store
+        self._segments: list[table_pb2.IndexMetadata] = []
+
+    def keep(self, segment: table_pb2.IndexMetadata) -> None:
+        """Take a segment."""
+        self._segments.append(segment)
+
+    @property
+    def segments(self) -> tuple[table_pb2.IndexMetadata, ...]:
+        """The segments taken so far."""
+        return tuple(self._segments)
+
+    def discard(self) -> None:
+        """Delete the files of all segments taken so far: a commit of them failed."""
+        for segment in self._segments:
+            discard_segment(self._store, segment)
+        self._segments.clear()
+
+    def __enter__(self) -> NewSegments:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # A store that failed may have committed all the same: then a cleanup decides.
+        if isinstance(error, CommitConflictError | InvalidRequestError):
+            self.discard()
