@@ -13,6 +13,7 @@ from lance_core.query.request import ScanQuery
 from service.api.batch_limit import may_be_too_large, require_small_batch
 from service.api.demands import freshness_of, timeout_s
 from service.api.identifiers import require_same
+from service.api.known_bodies import known_query
 from service.api.negotiation import Encoding, choose_encoding
 from service.api.query_answers import answer_result, answer_scan
 from service.api.query_bodies import parse_query
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lance_core.query.request import VectorQuery
     from service.api.client_watch import ClientWatch
     from service.api.query_answers import Answer
+    from service.api.query_bodies import WireQuery
     from service.api.table_calls import Call
     from service.catalog.freshness import Freshness
     from service.catalog.names import TableName
@@ -61,9 +63,12 @@ def decode_task(
     encoding: Encoding = _PLAIN,
 ) -> QueryTask:
     """Return the query that a body describes."""
-    exchange, settings = call.exchange, call.services.settings
-    query = parse_query(members, max_k=settings.max_k)
-    options = query.options
+    query = parse_query(members, max_k=call.services.settings.max_k)
+    return _to_task(call, query, watch, encoding)
+
+
+def _to_task(call: Call, query: WireQuery, watch: ClientWatch, encoding: Encoding) -> QueryTask:
+    exchange, settings, options = call.exchange, call.services.settings, query.options
     require_same(call.parts, options.id)
     now_s, wait_s = time.monotonic(), timeout_s(exchange, options.timeout_ms)
     return QueryTask(
@@ -93,11 +98,15 @@ def begin_query(call: Call, watch: ClientWatch) -> Answer | QueryTask:
     Returns the task, for ``finish_query``, when the answer needs reading. Plain queries always do:
     they may be long.
     """
-    members = call.members()
-    if members.get("query") is not None:
-        raise InvalidRequestError("query: a query's members stand in the body itself")
-    task = decode_task(call, members, watch, _encoding(call))
     max_k = call.services.settings.max_k
+    known = known_query(call.raw_body, max_k=max_k)
+    if known is None:
+        members = call.members()
+        if members.get("query") is not None:
+            raise InvalidRequestError("query: a query's members stand in the body itself")
+        task = decode_task(call, members, watch, _encoding(call))
+    else:
+        task = _to_task(call, known, watch, _encoding(call))
     if isinstance(task.request, ScanQuery) or may_be_too_large(task.request, max_k):
         return task
     dataset = call.services.catalog.resident(task.table, task.version, task.freshness)
