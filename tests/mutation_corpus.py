@@ -44,7 +44,17 @@ def _others() -> dict[str, tuple[pa.Array, dict[str, str]]]:
     rows = range(_NUM_ROWS)
     blobs = pa.array([None if i % 7 == 0 else b"x" * i for i in rows], pa.large_binary())
     texts = pa.array([f'{{"a": [{i}, null, "b"]}}' for i in rows], pa.json_())
-    return {"blob": (blobs, {"lance-encoding:blob": "true"}), "json": (texts, {})}
+    empty = pa.array([None if i % 7 == 0 else b"" for i in rows], pa.binary(0))
+    return {
+        "blob": (blobs, {"lance-encoding:blob": "true"}),
+        "json": (texts, {}),
+        "no bytes": (empty, {}),
+        "lists of no bytes": (
+            pa.array([[b"", None][: i % 3] for i in rows], pa.list_(empty.type)),
+            {},
+        ),
+        "pairs of no bytes": (pa.array([[b"", None] for _ in rows], pa.list_(empty.type, 2)), {}),
+    }
 
 
 def _write_index_files(folder: Path) -> None:

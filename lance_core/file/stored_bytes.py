@@ -32,7 +32,8 @@ class StoredBytes:
         last = np.concatenate([*(each[1:] for each in bounds), none])
         num_bytes = np.concatenate([*(pages.num_bytes for pages in filled), none])
         # every page adds its bytes per row from its first row on, and takes them back at its end
-        rates = num_bytes / (last - first)
+        rows = last - first  # 0 where a damaged file claims more rows than floats tell apart
+        rates = np.divide(num_bytes, rows, out=np.zeros_like(rows), where=rows > 0)
         places = np.concatenate((first, last, [0.0]))
         self._rows, where = np.unique(places, return_inverse=True)
         changes = np.bincount(where, np.concatenate((rates, -rates, [0.0])))

@@ -67,3 +67,9 @@ def test_bytes_of_columns_add_up_by_the_share_of_their_rows() -> None:
     stored_bytes = StoredBytes(7, [pages, items, no_rows])
     assert stored_bytes(1, 3) == pytest.approx(20 + 200)
     assert StoredBytes(0, [])(0, 0) == 0
+
+
+def test_pages_between_which_floats_see_no_row_take_no_bytes() -> None:
+    bounds = np.array([0, 1 << 60, (1 << 60) + 1], np.int64)
+    pages = PageList(bounds, np.array([8, 8]), page_at)
+    assert StoredBytes(1 << 60, [pages])(0, 1 << 60) == 8
