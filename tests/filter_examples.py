@@ -782,7 +782,7 @@ REFUSED = (
 )
 """Filters that pylance 14.0.2 refuses, and we as well."""
 
-ONLY_OURS = (
+ONLY_OURS: tuple[tuple[str, list[int]], ...] = (
     ("i IS DISTINCT FROM 5 AND b", []),
     ("i = 5.5 - 0.5", [0]),
     ("d = '2024-01-04'", [0]),
@@ -822,7 +822,7 @@ ONLY_THEIRS = (
 )
 """Filters that pylance 14.0.2 answers and we refuse."""
 
-OTHERWISE = (
+OTHERWISE: tuple[tuple[str, list[int]], ...] = (
     ("NOT (f != 0.1)", [0]),  # []
     ("CAST(dec AS int) = 1", [0]),  # []
     ("sqrt(-1) > 0", [0, 1, 2]),  # []

@@ -96,6 +96,10 @@ class Binder:
                 "a test",
                 "put tests that are compared in brackets",
             )
+        return self.inside(node)
+
+    def inside(self, node: exp.Expr) -> Node:
+        """Bind what stands alone between brackets or commas, so may be a test as well."""
         return require_value(self.bind(node))
 
     def _refuse(self, node: exp.Expr) -> NoReturn:

@@ -59,11 +59,11 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     """Bind a function of values."""
     place = place_of(node)
     name = str(node.name).lower()
-    arguments = [binder.operand(each) for each in node.expressions]
+    if name not in FUNCTIONS and name not in _FORMS:
+        raise _unknown(name, place)
+    arguments = [binder.inside(each) for each in node.expressions]
     if name in _FORMS:
         return _FORMS[name](binder, arguments, place)
-    if name not in FUNCTIONS:
-        raise _unknown(name, place)
     function = FUNCTIONS[name]
     types = function.accept([each.type for each in arguments])
     if types is None:

@@ -184,7 +184,7 @@ def _spread(binder: Binder, node: exp.Expr) -> Sequence[Node]:
     value = given_of(binder, node)
     if isinstance(value, pa.Array):
         return [Literal(each, place_of(node), is_plain=True) for each in value]
-    return [binder.operand(node)]
+    return [binder.inside(node)]
 
 
 def _in_array(child: Node, values: pa.Array, place: int) -> Node:

@@ -100,7 +100,7 @@ def bracket(binder: Binder, node: exp.Bracket) -> Node:
     place = place_of(node)
     if len(node.expressions) != 1:
         fail(place, "one position or name in [ ]", f"{len(node.expressions)} of them")
-    index = binder.operand(node.expressions[0])
+    index = binder.inside(node.expressions[0])
     if pa.types.is_struct(child.type):
         if not isinstance(index, Literal) or not is_text(index.type):
             fail(index.place, "the name of a part between single quotes", told(index))
@@ -115,7 +115,7 @@ def items(binder: Binder, node: exp.Array) -> Node:
     place = place_of(node)
     if len(node.expressions) == 0:
         fail(place, "at least one value in [ ]", "none")
-    children = tuple(together([binder.operand(each) for each in node.expressions], place))
+    children = tuple(together([binder.inside(each) for each in node.expressions], place))
     made = Items(children, pa.list_(children[0].type), place)
     return folded(made, children)
 
@@ -199,7 +199,7 @@ def _is_of_plain_type(kind: pa.DataType) -> bool:
 
 def cast(binder: Binder, node: exp.Cast) -> Node:
     """Bind CAST, TRY_CAST, ``::`` and ``timestamp '...'``."""
-    child = binder.operand(node.this)
+    child = binder.inside(node.this)
     place = child.place
     kind = _type(node.to, place)
     made = Cast(child, kind, place, gives_null=isinstance(node, exp.TryCast))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expr.kinds import is_list
+from lance_core.expr.lists import as_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,7 +139,7 @@ def _lists_equal(left: Values, right: Values) -> Values:
             left.as_py() == right.as_py() if left.is_valid and right.is_valid else None
         )
     num_rows = len(left) if isinstance(left, pa.Array) else len(right)
-    left, right = _repeated(left, num_rows), _repeated(right, num_rows)
+    left, right = as_array(left, num_rows), as_array(right, num_rows)
     is_known = pc.and_(left.is_valid(), right.is_valid())
     same_length = pc.equal(pc.list_value_length(left), pc.list_value_length(right))
     rows = np.flatnonzero(
@@ -151,7 +152,3 @@ def _lists_equal(left: Values, right: Values) -> Values:
     wrong = np.bincount(owners, differs.to_numpy(zero_copy_only=False), minlength=len(rows))
     equal[rows] = wrong == 0
     return pc.if_else(is_known, pa.array(equal), pa.scalar(None, pa.bool_()))
-
-
-def _repeated(values: Values, num_rows: int) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.repeat(values, num_rows)

@@ -10,7 +10,7 @@ from sqlglot.parser import IsPredicatePrecedence
 from sqlglot.tokenizer_core import TokenType
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr.limits import MAX_DEPTH, shown
+from lance_core.expr.limits import MAX_DEPTH, go_on, shown
 from lance_core.expr.tokens import fail
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sqlglot._typing import E
     from sqlglot.tokenizer_core import Token
 
+    from lance_core.expr.limits import Check
+
+_NODES_BETWEEN_CHECKS = 1024
 _OPERAND = "a number, a text between single quotes, TRUE, FALSE, NULL, a column or ("
 _EXPECTED = {
     "Expecting )": ")",
@@ -79,10 +82,18 @@ class FilterParser(parser.Parser):
     }
     IS_PREDICATE_PRECEDENCE = IsPredicatePrecedence.LOW
 
+    check: Check = staticmethod(go_on)
+    """Called every thousand nodes."""
+
+    _num_made = 0
+
     def expression(
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
     ) -> E:
         """Make a node, which knows where it begins if it is a leaf."""
+        self._num_made += 1
+        if self._num_made % _NODES_BETWEEN_CHECKS == 0:
+            self.check()
         made = super().expression(instance, token, comments)
         if token is None and "start" not in made.meta:
             made.meta["start"] = self._prev.start
@@ -143,7 +154,7 @@ class FilterParser(parser.Parser):
         return made
 
 
-def parse_tokens(tokens: list[Token], text: str) -> exp.Expr:
+def parse_tokens(tokens: list[Token], text: str, check: Check) -> exp.Expr:
     """Parse a whole filter.
 
     Parameters
@@ -152,20 +163,25 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expr:
         Of the text.
     text
         Told in errors.
+    check
+        Called now and then.
 
     Raises
     ------
     InvalidRequestError
         It is none; tells the character, what was expected and what was found.
     """
+    parser_of_text = FilterParser()
+    parser_of_text.check = check
     try:
-        (tree,) = FilterParser().parse_into(exp.Condition, tokens) if len(tokens) > 0 else (None,)
+        trees = parser_of_text.parse_into(exp.Condition, tokens) if len(tokens) > 0 else [None]
     except ParseError as error:
         _tell(error, text)
     except RecursionError:
         raise InvalidRequestError(
             f"the filter is nested too deeply; {MAX_DEPTH} levels are the most"
         ) from None
+    (tree,) = trees
     if tree is None:
         fail(1, "a column, NOT or (", "the end" if len(tokens) == 0 else shown(tokens[0].text))
     return tree

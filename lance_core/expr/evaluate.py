@@ -14,8 +14,8 @@ from lance_core.expr.compare import compare, is_distinct, is_in
 from lance_core.expr.convert import convert
 from lance_core.expr.like import like
 from lance_core.expr.lists import as_array, item_at, made_list
+from lance_core.expr.made_size import require_size
 from lance_core.expr.names import plain_type
-from lance_core.expr.text_size import require_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,15 +48,14 @@ def evaluate(node: tree.Node, batch: pa.RecordBatch, check: Check) -> pa.Array:
         A value cannot be had as another type, or is divided by zero; tells the character.
     """
     values = _Evaluation(batch, check).of(node)
-    return values if isinstance(values, pa.Array) else pa.repeat(values, batch.num_rows)
+    return as_array(values, batch.num_rows)
 
 
 _ROW_NUMBER = tree.Literal(pa.scalar(0), 1)
 """What functions without arguments are given, once per row."""
 
 
-class _PlacedError(TypeMismatchError):
-    """Tells already at which character."""
+_PLACE = "the filter at character"
 
 
 class _Evaluation:
@@ -69,13 +68,13 @@ class _Evaluation:
     def of(self, node: tree.Node) -> Values:
         try:
             return _EVALUATE[type(node)](self, node)
-        except _PlacedError:
-            raise
         except TypeMismatchError as error:
-            raise _PlacedError(f"the filter at character {node.place}: {error}") from error
+            if str(error).startswith(_PLACE):  # told by what lies below
+                raise
+            raise TypeMismatchError(f"{_PLACE} {node.place}: {error}") from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             told = str(error).splitlines()[0]
-            raise _PlacedError(f"the filter at character {node.place}: {told}") from None
+            raise TypeMismatchError(f"{_PLACE} {node.place}: {told}") from None
 
     def column(self, node: tree.Column) -> Values:
         return plain_values(self._batch[node.path])

@@ -192,5 +192,7 @@ def _parsed(
     tokens = read_tokens(
         checked_text("the filter", text), {} if params is None else params, limits, check
     )
-    tree = Binder(Names(schema, others), tokens, check).bind(parse_tokens(tokens.tokens, text))
+    tree = Binder(Names(schema, others), tokens, check).bind(
+        parse_tokens(tokens.tokens, text, check)
+    )
     return " ".join(tokens.words), tree

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.expr.made_size import require_size
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,8 +17,17 @@ if TYPE_CHECKING:
 
 
 def as_array(values: Values, num_rows: int) -> pa.Array:
-    """Return a scalar as many times as there are rows, and an array as it is."""
-    return values if isinstance(values, pa.Array) else pa.repeat(values, num_rows)
+    """Return a scalar as many times as there are rows, and an array as it is.
+
+    Raises
+    ------
+    TypeMismatchError
+        It would be too large; tells the limit.
+    """
+    if isinstance(values, pa.Array):
+        return values
+    require_size(pa.array([values], values.type).nbytes * num_rows)
+    return pa.repeat(values, num_rows)
 
 
 def with_offsets(lists: pa.Array) -> pa.Array:
@@ -60,6 +71,7 @@ def made_list(values: Sequence[Values], kind: pa.DataType, num_rows: int) -> Val
         return pa.scalar([each.as_py() for each in values], kind)
     columns = [as_array(each, num_rows) for each in values]
     number = len(columns)
+    require_size(sum(each.nbytes for each in columns))
     order = np.arange(num_rows * number).reshape(number, num_rows).T.ravel()
     items = pa.concat_arrays(columns).take(pa.array(order))
     offsets = pa.array(np.arange(num_rows + 1, dtype=np.int64) * number)

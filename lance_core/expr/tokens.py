@@ -80,7 +80,7 @@ _SIGNS: Mapping[str, tuple[TokenType, ...]] = {
     "/": (TokenType.SLASH,),
     "%": (TokenType.MOD,),
 }
-_COUNTED_SIGNS = frozenset(_SIGNS) - frozenset(("(", ")", "[", "]", ".", "-"))
+_COUNTED_SIGNS = frozenset(_SIGNS) - frozenset(("(", ")", "[", "]", "-"))
 _COUNTED_WORDS = frozenset(("IN", "IS", "BETWEEN", "LIKE", "ILIKE"))
 _JOINING_WORDS = frozenset(("AND", "OR", "NOT"))
 _HINTS = {

@@ -34,9 +34,11 @@ def table(dataset: lance.LanceDataset) -> OpenedTable:
 def theirs(dataset: lance.LanceDataset, text: str) -> list[int] | None:
     """Return the rows that pylance finds, None if it refuses."""
     try:
-        return dataset.to_table(columns=["row"], filter=text)["row"].to_pylist()
+        found = dataset.to_table(columns=["row"], filter=text)["row"]
     except BaseException:  # it panics at some
         return None
+    rows: list[int] = found.to_pylist()
+    return rows
 
 
 def ours(table: OpenedTable, text: str) -> list[int]:

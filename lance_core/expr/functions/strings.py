@@ -22,7 +22,7 @@ from lance_core.expr.functions.signature import (
     text_or_bytes,
     whole,
 )
-from lance_core.expr.text_size import require_size
+from lance_core.expr.made_size import require_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from lance_core.expr.functions.per_value import OnConstants
     from lance_core.expr.functions.signature import Evaluate
 
+_LONGEST = 1 << 40
+"""No text has as many characters."""
+_LONGEST_EXPRESSION = 10_000
+"""Characters of a regular expression; larger ones take whole seconds to prepare."""
 _FLAGS = frozenset("imsu")
 _TOKEN = re.compile(r"[^\W_]+")
 
@@ -53,13 +57,13 @@ def _on_constants(compute: OnConstants, kind: pa.DataType | None = None) -> Eval
 
 
 def _left(texts: pa.Array, number: int) -> pa.Array:
-    return pc.utf8_slice_codeunits(texts, 0, number)
+    return pc.utf8_slice_codeunits(texts, 0, max(number, -_LONGEST))
 
 
 def _right(texts: pa.Array, number: int) -> pa.Array:
     if number == 0:
         return pc.utf8_slice_codeunits(texts, 0, 0)
-    return pc.utf8_slice_codeunits(texts, -number)
+    return pc.utf8_slice_codeunits(texts, min(-number, _LONGEST))
 
 
 def _trimmed(texts: pa.Array, characters: str = " ") -> pa.Array:
@@ -98,6 +102,10 @@ def _part(texts: pa.Array, separator: str, number: int) -> pa.Array:
 def _matches(texts: pa.Array, pattern: str, flags: str = "") -> pa.Array:
     if not set(flags) <= _FLAGS:
         raise TypeMismatchError(f"flags of regular expressions are i, m and s, not {flags[:20]!r}")
+    if len(pattern) > _LONGEST_EXPRESSION:
+        raise TypeMismatchError(
+            f"the expression has {len(pattern)} characters, the limit is {_LONGEST_EXPRESSION}"
+        )
     own = "".join(sorted(set(flags) & set("ims")))
     return pc.match_substring_regex(texts, pattern=f"(?{own}){pattern}" if own else pattern)
 

@@ -1,4 +1,4 @@
-"""How large texts may become that a filter makes."""
+"""How large texts and lists may become that a filter makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MOST_BYTES = 1 << 28
 
 
 def require_size(num_bytes: int) -> None:
-    """Refuse to make texts of more bytes than a batch of rows may have.
+    """Refuse to make values of more bytes than a batch of rows may have.
 
     Raises
     ------
@@ -17,5 +17,5 @@ def require_size(num_bytes: int) -> None:
     """
     if num_bytes > _MOST_BYTES:
         raise TypeMismatchError(
-            f"the texts made of some rows would have {num_bytes} bytes, the limit is {_MOST_BYTES}"
+            f"what is made of some rows would have {num_bytes} bytes, the limit is {_MOST_BYTES}"
         )
