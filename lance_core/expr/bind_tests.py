@@ -188,14 +188,16 @@ def _spread(binder: Binder, node: exp.Expr) -> Sequence[Node]:
 
 
 def _in_array(child: Node, values: pa.Array, place: int) -> Node:
-    """Bind a list of plain literals of one type."""
+    """Bind a list of literals of one type."""
     has_null = values.null_count > 0
     values = values.drop_null()
     if not isinstance(child, Column):
-        kind = common_type(child.type, values.type)
-        if is_text(values.type) or kind is None:
-            kind = child.type
-        return InSet(converted(child, kind), _set(child, values, kind, place), has_null, place)
+        return _in_converted(child, values, place, has_null=has_null)
+    if pa.types.is_temporal(values.type) or pa.types.is_decimal(values.type):
+        exact = _as_type_of(child, values)
+        if exact is None:
+            return _in_converted(child, values, place, has_null=has_null)
+        return InSet(child, exact, has_null, place)
     try:
         fitting = fitted_values(values, child.type)
     except (pa.ArrowException, ValueError, OverflowError, TypeMismatchError):
@@ -208,11 +210,25 @@ def _in_array(child: Node, values: pa.Array, place: int) -> Node:
     return InSet(child, with_both_zeros(fitting), has_null, place)
 
 
-def _set(child: Node, values: pa.Array, kind: pa.DataType, place: int) -> pa.Array:
+def _as_type_of(child: Column, values: pa.Array) -> pa.Array | None:
+    """Return values as the type of a column, if all are the same values there."""
     try:
-        return with_both_zeros(convert(values, kind))
+        made = convert(values, child.type)
+        return made if convert(made, values.type).equals(values) else None
+    except TypeMismatchError:
+        return None
+
+
+def _in_converted(child: Node, values: pa.Array, place: int, *, has_null: bool) -> Node:
+    """Bind a list of literals by usual rules: both sides become what they have in common."""
+    kind = common_type(child.type, values.type)
+    if is_text(values.type) or kind is None:
+        kind = child.type
+    try:
+        made = with_both_zeros(convert(values, kind))
     except TypeMismatchError as error:
         raise mismatch(place, f"{told(child)} cannot be compared with the list: {error}") from None
+    return InSet(converted(child, kind), made, has_null, place)
 
 
 def _in_literals(child: Node, literals: Sequence[Literal], place: int) -> Node:

@@ -108,7 +108,7 @@ class _Evaluation:
     def arithmetic(self, node: tree.Arithmetic) -> Values:
         left, right = self.of(node.left), self.of(node.right)
         if node.operator == "||":
-            require_size(_size(left) + _size(right))
+            require_size(_size(left, self._batch.num_rows) + _size(right, self._batch.num_rows))
         return compute(node.operator, left, right, node.type)
 
     def call(self, node: tree.Call) -> Values:
@@ -155,8 +155,10 @@ _EVALUATE: Mapping[type, Callable[[_Evaluation, Any], Values]] = {
 }
 
 
-def _size(values: Values) -> int:
-    return int(values.nbytes) if isinstance(values, pa.Array) else 0
+def _size(values: Values, num_rows: int) -> int:
+    if isinstance(values, pa.Array):
+        return int(values.nbytes)
+    return int(pa.array([values], values.type).nbytes) * num_rows
 
 
 def plain_values(column: pa.Array) -> pa.Array:

@@ -38,12 +38,19 @@ def parameter_values(value: object, place: int) -> Values:
         if isinstance(value, list | tuple):
             kinds = {type(each) for each in value if each is not None}
             if all(issubclass(each, _KINDS) for each in kinds):
-                return pa.array(value)
+                return pa.array([_in_utc(each) for each in value])
         elif value is None or isinstance(value, _KINDS):
-            return pa.scalar(value)
+            return pa.scalar(_in_utc(value))
     except (pa.ArrowException, OverflowError, ValueError):
         pass
     raise InvalidRequestError(
         f"the filter at character {place}: {shown(value)} is no value of a parameter; give a text,"
         " a number, a truth value, null, a date or time, bytes, or a list of one of these"
     )
+
+
+def _in_utc(value: object) -> object:
+    """Return times with a zone in UTC: the same instants, read so beside columns without one."""
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC)
+    return value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 VECTOR = VECTORS[123]
-LARGE = " OR ".join(f"id = {number}" for number in range(20_000))
+LARGE = f"id IN ({', '.join(map(str, range(20_000)))})"
 
 
 @pytest.fixture(scope="module")
