@@ -25,7 +25,7 @@ from lance_core.io.metering import metered
 from lance_core.kernels.warm import warm_kernels
 from lance_core.row_set import bitmaps_by_fragment
 from tests.kernel_signatures import num_signatures
-from tests.scalar_indices import found, holds
+from tests.scalar_indices import found, holds, is_doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +172,9 @@ def test_every_type_is_found_by_every_index(snapshot: Snapshot) -> None:
         assert len(segments) == 2
         queries = label_queries(values) if column in LABELS else queries_of(values)
         for query in queries:
+            if any(is_doubtful(segment, query, values) for segment in segments):
+                assert not all(segment.supports(query) for segment in segments)
+                continue
             answer = answer_of(segments, query)
             assert answer.certain == rows_of(names, holds(query, values)), (index, query)
             assert answer.is_exact

@@ -98,6 +98,23 @@ def test_only_queries_of_its_own_type_are_supported() -> None:
             found(segment, ContainsAll(("a",)))
 
 
+def test_a_bitmap_of_nans_of_both_signs_is_not_asked_for_the_positive_one() -> None:
+    numbers = pa.array(np.array([1.5, np.nan, -np.nan, 2.5, -np.inf]))
+    segment = bitmap(numbers, NAMES[:5]).open()
+    for query in (
+        Between(None, pa.scalar(2.0)),
+        Between(pa.scalar(-np.inf), pa.scalar(np.inf)),
+        AnyOf(numbers.slice(2, 2)),
+        IsNull(),
+    ):
+        check_answer(segment, query, numbers, NAMES[:5])
+        assert segment.supports(query)
+    for query in (AnyOf(numbers.slice(0, 2)), Between(pa.scalar(2.0), None), EVERYTHING):
+        assert not segment.supports(query)
+    one_sign = bitmap(numbers.take(pa.array([0, 1, 3])), NAMES[:3]).open()
+    assert one_sign.supports(EVERYTHING)
+
+
 def test_labels_of_its_own_type_are_supported_and_no_others() -> None:
     lists = pa.array([["a", "b"], None, ["a", None], []])
     segment = label_list(lists, NAMES[:4]).open()

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from lance_core.expr.index_query import IsNull, StartsWith
 from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.bitmap_file import BitmapFile
 from lance_core.index.scalar.fragment_rows import NO_ROWS
 from lance_core.index.scalar.key_ranges import can_be_ranges, key_ranges
+from lance_core.index.scalar.keys import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitmapSegment:
-    """An opened BITMAP; see `ScalarSegment`."""
+    """An opened BITMAP; see `ScalarSegment`.
+
+    Parameters
+    ----------
+    file
+        Its keys.
+    num_trusted
+        Keys whose sets are known to be right, the lowest ones.
+    """
 
     file: BitmapFile
+    num_trusted: int
 
     @property
     def kind(self) -> IndexKind:
@@ -51,7 +64,13 @@ class BitmapSegment:
 
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""
-        return can_be_ranges(query, self.file.key_type)
+        if not can_be_ranges(query, self.file.key_type):
+            return False
+        if isinstance(query, IsNull) or self.num_trusted == len(self.file.keys):
+            return True
+        ranges = key_ranges(query)
+        starts, stops = ranges.starts(self.file.keys), ranges.stops(self.file.keys)
+        return not ((starts < stops) & (stops > self.num_trusted)).any()
 
     def search(self, query: LeafQuery, *, with_nulls: bool, check: Check) -> RowAnswer:
         """Find rows; reads the sets of the keys asked for, that of null if asked."""
@@ -65,4 +84,20 @@ class BitmapSegment:
 
 def open_bitmap(source: SegmentSource) -> BitmapSegment:
     """Open a BITMAP: reads the end of its file and the keys; errors as `open_scalar_segment`."""
-    return BitmapSegment(BitmapFile.open(source, source.column_type))
+    file = BitmapFile.open(source, source.column_type)
+    return BitmapSegment(file, _num_trusted(file))
+
+
+def _num_trusted(file: BitmapFile) -> int:
+    """Leave out positive NaNs, the highest keys, where there are negative ones too.
+
+    Merging an index that had both, pylance 1.0 to 7.1 gave the positive one the rows of the
+    negative one in place of its own.
+    """
+    if not pa.types.is_floating(file.key_type):
+        return len(file.keys)
+    infinite = np.array([-np.inf, np.inf], file.key_type.to_pandas_dtype())
+    ends = keys_of(pa.array(infinite, file.key_type))
+    has_negative = file.keys.search(ends, is_behind_equals=False)[0] > 0
+    up_to_infinity = int(file.keys.search(ends, is_behind_equals=True)[1])
+    return up_to_infinity if has_negative else len(file.keys)
