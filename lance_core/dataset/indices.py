@@ -46,7 +46,7 @@ class DatasetIndices(DatasetReads):
         name
             Name of the index; that of the column with ``_idx`` unless it is given.
         replace
-            Whether an index of the name is replaced; else it is an error.
+            Whether an index of the name on the same column is replaced; else it is an error.
         memory_bytes
             About how much memory sorting may take; what does not fit is put on disk meanwhile.
         progress
@@ -60,7 +60,7 @@ class DatasetIndices(DatasetReads):
         ------
         InvalidRequestError
             The kind of index is not known, or does not take the column or a parameter; or there is
-            an index of the name and ``replace`` is false.
+            an index of the name that must not be replaced.
 
         Examples
         --------

@@ -17,6 +17,8 @@ from lance_core.operations.progress import no_progress
 from lance_core.table.transaction import CreateIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lance_core.operations.build_segment import ScalarIndex
     from lance_core.operations.progress import Progress
     from lance_core.proto import table_pb2
@@ -44,7 +46,7 @@ def create_scalar_index(
     index
         What to build.
     replace
-        Whether an index of the name is replaced, whatever its kind and column.
+        Whether an index of the name, which is on the same column, is replaced.
     memory_bytes, progress
         As `build_segment` takes them; progress begins anew after a conflict.
 
@@ -56,7 +58,7 @@ def create_scalar_index(
     Raises
     ------
     InvalidRequestError
-        There is an index of the name already, and what `build_segment` raises.
+        There is an index of the name that must not be replaced, and what `build_segment` raises.
     CommitConflictError
         Others moved rows, or changed the index, again and again. No file of the segment is left.
     """
@@ -66,10 +68,7 @@ def create_scalar_index(
         def plan(newest: Snapshot) -> CreateIndex:
             new.discard()
             old = segments_of(newest, index.name)
-            if len(old) > 0 and not replace:
-                raise InvalidRequestError(
-                    f"there is an index {index.name!r} already; take another name, or replace=True"
-                )
+            _check_replaced(newest, old, index, replace=replace)
             segment = build_segment(
                 files, newest, index, memory_bytes=memory_bytes, progress=progress
             )
@@ -77,6 +76,25 @@ def create_scalar_index(
             return CreateIndex((segment,), old)
 
         return commit_planned(snapshot, plan)
+
+
+def _check_replaced(
+    snapshot: Snapshot,
+    old: Sequence[table_pb2.IndexMetadata],
+    index: ScalarIndex,
+    *,
+    replace: bool,
+) -> None:
+    """Refuse to replace an index of another column, as pylance 14.0.2 does, or any at all."""
+    if len(old) > 0 and not replace:
+        raise InvalidRequestError(
+            f"there is an index {index.name!r} already; take another name, or replace=True"
+        )
+    column = snapshot.schema.field(index.column)
+    if any(list(each.fields) != [column.id] for each in old):
+        raise InvalidRequestError(
+            f"index {index.name!r} is on another column; take another name, or drop it first"
+        )
 
 
 class NewSegments:

@@ -30,7 +30,7 @@ _NULLS_FILE = "nulls"
 
 
 def sort_rows(rows: Iterable[IndexedRows], memory_bytes: int) -> Iterator[IndexedRows]:
-    """Yield rows by ascending value, those without one first; equal ones in their own order.
+    """Yield rows by ascending value, those without one first.
 
     Parameters
     ----------
@@ -43,7 +43,8 @@ def sort_rows(rows: Iterable[IndexedRows], memory_bytes: int) -> Iterator[Indexe
     Yields
     ------
     IndexedRows
-        Pieces that have only nulls, then others that have none; none is empty.
+        Pieces that have only nulls, then others that have none; none is empty. Rows of equal values
+        are in their own order if all fit in memory, else in none.
 
     Raises
     ------
