@@ -27,9 +27,11 @@ _LONGEST_LIST = 4096
 """Rows of a container that are listed in a bitmap's portable form; of more it holds the bits."""
 _COOKIE = 12346
 """Begins a bitmap without runs."""
+_SPARSE_WORDS = 4
+"""A word that holds rows, picked from others, takes as long as so many looked through."""
 _MANY_ROWS = 1 << 12
-_ROWS_PER_MEMBER = 64
-"""Rows that can be flagged, a byte each, in the time that sorting a member takes."""
+_ROWS_PER_MEMBER = 16
+"""Where fewer are members bitmaps list them, and sorting takes less time than finding bits."""
 _FLAGS_AT_ONCE = 1 << 22
 """Rows that take a byte each while a bitmap is made dense; a multiple of the bits of a word."""
 
@@ -72,7 +74,7 @@ def bitmap_of(offsets: NDArray[np.uint32]) -> BitMap:
         if num_bits <= _ROWS_PER_MEMBER * len(offsets):
             flags = np.zeros(-(-num_bits // _CONTAINER_BITS) * _CONTAINER_BITS, np.bool_)
             flags[offsets] = True
-            return _bitmap_of_words(np.packbits(flags, bitorder="little").view(np.uint64))
+            return bitmap_of_words(np.packbits(flags, bitorder="little").view(np.uint64))
     # pyroaring takes arrays of the standard library whole, all others number by number, and sorted
     # numbers in a sixth of the time.
     return BitMap(array("I", np.sort(offsets).tobytes()))
@@ -101,37 +103,81 @@ def bitmaps_by_fragment(row_addresses: NDArray[np.uint64]) -> dict[int, BitMap]:
     }
 
 
-def _bitmap_of_words(words: NDArray[np.uint64]) -> BitMap:
-    """Return a dense set over whole containers as a bitmap, by writing its portable form."""
+def bitmap_of_words(words: NDArray[np.uint64]) -> BitMap:
+    """Return a dense set over whole containers, of 1024 words each, as a bitmap.
+
+    Notes
+    -----
+    Writes the portable form: containers of many rows are plain bits there, others list their rows.
+    """
     containers = words.reshape(-1, _CONTAINER_BITS // _WORD_BITS)
     num_rows = np.bitwise_count(containers).sum(axis=1, dtype=np.int64)
-    (keys,) = np.nonzero(num_rows)
+    keys = np.flatnonzero(num_rows)
+    num_rows = num_rows[keys]
+    is_listed = num_rows <= _LONGEST_LIST
+    listed = to_ordinals(containers[keys[is_listed]].ravel()).astype("<u2")
+    lists = iter(np.split(listed, np.cumsum(num_rows[is_listed])[:-1]))
     bodies = [
-        containers[key] if num_rows[key] > _LONGEST_LIST else to_ordinals(containers[key])
-        for key in keys.tolist()
+        next(lists).tobytes() if is_list else containers[key].tobytes()
+        for key, is_list in zip(keys.tolist(), is_listed.tolist(), strict=True)
     ]
-    data = [each if each.dtype == np.uint64 else each.astype("<u2") for each in bodies]
-    header = np.column_stack([keys, num_rows[keys] - 1]).astype("<u2")
-    positions = np.cumsum([8 + 8 * len(keys), *(each.nbytes for each in data)])[:-1]
+    sizes = np.where(is_listed, 2 * num_rows, _CONTAINER_BITS // 8)
+    header = np.stack([keys, num_rows - 1], axis=1).astype("<u2")
     start = np.array([_COOKIE, len(keys)], "<u4")
-    parts = [start, header, positions.astype("<u4"), *data]
-    return BitMap.deserialize(b"".join(each.tobytes() for each in parts))
+    first = start.nbytes + header.nbytes + 4 * len(keys)
+    positions = (first + np.cumsum(sizes) - sizes).astype("<u4")
+    parts = [start.tobytes(), header.tobytes(), positions.tobytes(), *bodies]
+    return BitMap.deserialize(b"".join(parts))
 
 
 def words_of_bitmap(bitmap: BitMap, num_bits: int) -> NDArray[np.uint64]:
-    """Return a bitmap, whose members are all below ``num_bits``, as a dense set."""
+    """Return a bitmap, whose members are all below ``num_bits``, as a dense set.
+
+    Notes
+    -----
+    Where the portable form has plain bits for a container they are copied.
+    """
     words = empty_words(num_bits)
-    if not bitmap:
+    data = bitmap.serialize()
+    cookie, num_containers = np.frombuffer(data, "<u4", 2).tolist()
+    if cookie != _COOKIE:  # ranges
+        _set_many(words, bitmap)
         return words
-    for start in range(0, bitmap.max() + 1, _FLAGS_AT_ONCE):
-        end = min(start + _FLAGS_AT_ONCE, num_bits)
-        flags = np.zeros(num_words(end - start) * _WORD_BITS, np.bool_)
-        part = bitmap & BitMap(range(start, end)) if end < num_bits or start > 0 else bitmap
-        flags[bitmap_offsets(part) - np.uint32(start)] = True
-        first = start // _WORD_BITS
-        packed = np.packbits(flags, bitorder="little").view(np.uint64)
-        words[first : first + len(packed)] = packed
+    header = np.frombuffer(data, "<u2", 2 * num_containers, 8).reshape(-1, 2).astype(np.int64)
+    positions = np.frombuffer(data, "<u4", num_containers, 8 + 4 * num_containers)
+    num_rows = header[:, 1] + 1
+    is_listed = num_rows <= _LONGEST_LIST
+    if is_listed.all() and len(bitmap) * _WORD_BITS > num_bits:
+        _set_many(words, bitmap)
+        return words
+    for key, position in zip(
+        header[~is_listed, 0].tolist(), positions[~is_listed].tolist(), strict=True
+    ):
+        start = key * (_CONTAINER_BITS // _WORD_BITS)
+        own = words[start : start + _CONTAINER_BITS // _WORD_BITS]
+        own[:] = np.frombuffer(data, "<u8", len(own), position)
+    lists = [
+        np.frombuffer(data, "<u2", count, position).astype(np.uint32) + np.uint32(key << 16)
+        for key, count, position in zip(
+            header[is_listed, 0].tolist(),
+            num_rows[is_listed].tolist(),
+            positions[is_listed].tolist(),
+            strict=True,
+        )
+    ]
+    set_ordinals(words, np.concatenate([np.empty(0, np.uint32), *lists]))
     return words
+
+
+def _set_many(words: NDArray[np.uint64], bitmap: BitMap) -> None:
+    """Add the members of a bitmap to a set, some millions at a time."""
+    for start in range(0, bitmap.max() + 1, _FLAGS_AT_ONCE):
+        part = bitmap_offsets(bitmap & BitMap(range(start, start + _FLAGS_AT_ONCE)))
+        first = start // _WORD_BITS
+        own = words[first : first + _FLAGS_AT_ONCE // _WORD_BITS]
+        flags = np.zeros(len(own) * _WORD_BITS, np.bool_)
+        flags[part - np.uint32(start)] = True
+        own |= np.packbits(flags, bitorder="little").view(np.uint64)
 
 
 def empty_words(num_bits: int) -> NDArray[np.uint64]:
@@ -209,8 +255,18 @@ def count(words: NDArray[np.uint64]) -> int:
 
 def to_ordinals(words: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Return the members of the set in ascending order, shape ``(count(words),)``."""
+    places = np.flatnonzero(words)
+    if len(places) * _SPARSE_WORDS > len(words):
+        return _set_bits(words)
+    found = _set_bits(words[places])
+    ordinals: NDArray[np.uint32] = (places.astype(np.uint32)[found >> 6] << 6) | (found & 63)
+    return ordinals
+
+
+def _set_bits(words: NDArray[np.uint64]) -> NDArray[np.uint32]:
     bits = np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits).astype(np.uint32)
+    # numpy finds true ones among truth values ten times as fast as numbers that are not 0.
+    return np.flatnonzero(bits.view(np.bool_)).astype(np.uint32)
 
 
 def _bit_of(ordinals: NDArray[np.uint32]) -> NDArray[np.uint64]:

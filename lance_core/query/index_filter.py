@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ class AnsweredFragments:
     rest: Node | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class IndexAnswer:
     """What indices say about a filter; of fragments in no group they say nothing.
 
@@ -93,14 +93,14 @@ class IndexAnswer:
     lookups: tuple[LookupFacts, ...]
     skipped: tuple[SkippedSegment, ...]
 
-    @property
+    @cached_property
     def fragments(self) -> BitMap:
         """Fragments that indices say something about."""
         return BitMap.union(BitMap(), *(group.fragments for group in self.groups))
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
-        """Memory of the rows."""
+        """Memory of the rows, about."""
         sets: list[FragmentRows] = []
         for group in self.groups:
             sets.append(group.answer.possible)

@@ -118,12 +118,26 @@ def test_addresses_are_parted_by_fragment() -> None:
     assert bitmaps_by_fragment(addresses[:0]) == {}
 
 
+@pytest.mark.parametrize("is_optimized", [False, True])
 @pytest.mark.parametrize(
     ("members", "num_bits"),
-    [([], 0), ([], 70), ([0, 69], 70), (range(5, 9_000_000, 7), 9_000_000), ([8_388_608], 1 << 24)],
-    ids=["nothing", "none", "few", "many", "one far away"],
+    [
+        ([], 0),
+        ([], 70),
+        ([0, 69], 70),
+        (range(5, 9_000_000, 7), 9_000_000),
+        (range(9_000_001), 9_000_001),
+        ([*range(100_000), 131_072, 131_073], 131_074),
+        ([8_388_608], 1 << 24),
+    ],
+    ids=["nothing", "none", "few", "many", "all", "some of each kind", "one far away"],
 )
-def test_a_bitmap_is_made_dense(members: Iterable[int], num_bits: int) -> None:
-    words = words_of_bitmap(BitMap(members), num_bits)
+def test_a_bitmap_is_made_dense(
+    members: Iterable[int], num_bits: int, *, is_optimized: bool
+) -> None:
+    bitmap = BitMap(members)
+    if is_optimized:
+        bitmap.run_optimize()
+    words = words_of_bitmap(bitmap, num_bits)
     assert words.shape == ((num_bits + 63) // 64,)
     assert to_ordinals(words).tolist() == list(members)
