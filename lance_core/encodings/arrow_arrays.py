@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,9 +94,34 @@ def plain_bytes(arrow_type: pa.DataType) -> int | None:
     return int(arrow_type.bit_width) // _BYTE_BITS
 
 
-def plain_rows(data: NDArray[np.uint8], value_bytes: int, arrow_type: pa.DataType) -> pa.Array:
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainValues:
+    """Values of a type that has `plain_bytes`, none of them null, as bytes one after another.
+
+    What an Arrow array says, for those who copy the values only: pyarrow lets go of the GIL to look
+    at each array that it makes, and other threads take it.
+    """
+
+    data: NDArray[np.uint8]
+    num_values: int
+    type: pa.DataType
+
+    def __len__(self) -> int:
+        return self.num_values
+
+    def to_array(self) -> pa.Array:
+        """Return them as an array."""
+        return pa.Array.from_buffers(self.type, self.num_values, [None, pa.py_buffer(self.data)])
+
+
+def as_array(values: pa.Array | pa.ChunkedArray | PlainValues) -> pa.Array | pa.ChunkedArray:
+    """Return an array of values that may be none yet."""
+    return values.to_array() if isinstance(values, PlainValues) else values
+
+
+def plain_rows(data: NDArray[np.uint8], value_bytes: int, arrow_type: pa.DataType) -> PlainValues:
     """Return values of a type of that many `plain_bytes`, none of them null."""
-    return pa.Array.from_buffers(arrow_type, len(data) // value_bytes, [None, pa.py_buffer(data)])
+    return PlainValues(data, len(data) // value_bytes, arrow_type)
 
 
 def fixed_width_rows(

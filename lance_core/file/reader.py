@@ -24,7 +24,13 @@ from lance_core.file.file_scan import scan_file, scan_schema
 from lance_core.file.metadata import read_metadata
 from lance_core.file.registered_types import typed_batches, with_registered_types
 from lance_core.file.stored_bytes import StoredBytes
-from lance_core.file.target_reads import is_direct, read_target, take_mapped, take_target
+from lance_core.file.target_reads import (
+    is_direct,
+    read_target,
+    take_mapped,
+    take_plain,
+    take_target,
+)
 from lance_core.file.windows import SharedDictionaries, only_rows
 from lance_core.io.open import open_parent
 from lance_core.io.scheduler import RangeScheduler
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lance_core.encodings.arrow_arrays import PlainValues
     from lance_core.encodings.steps import ByteRanges, ReadSteps
     from lance_core.encodings.version import FileVersion
     from lance_core.file.fixed_width import FixedWidthPage
@@ -380,6 +387,20 @@ class LanceFileReader:
         arrays = [next(rest) if array is None else array for array in done]
         self._tell_use()
         return self._served(found, arrays)
+
+    def take_plain(
+        self, targets: Sequence[ColumnTarget], offsets: NDArray[np.int64]
+    ) -> list[PlainValues | None]:
+        """Read single rows like ``take``, of those columns for which copying bytes is all.
+
+        These are numbers, and times, in mapped files whose pages hold no nulls; of others there is
+        None.
+        """
+        rows = checked_rows(offsets, self.num_rows, self.path)
+        whole = self._mapped()
+        if whole is None:
+            return [None] * len(targets)
+        return [take_plain(self._columns, target, whole, rows) for target in targets]
 
     def byte_ranges(
         self, targets: Sequence[str | ColumnTarget], ranges: Sequence[tuple[int, int]]

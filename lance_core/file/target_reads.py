@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.encodings.arrow_arrays import PlainValues
     from lance_core.encodings.page import Pieces
     from lance_core.encodings.steps import ReadSteps
     from lance_core.file.columns import ColumnTarget
@@ -71,15 +72,30 @@ def take_mapped(
     It is where ``whole``, the mapped file, is there and nothing has to be loaded first.
     """
     direct = _direct(columns, target)
-    if whole is None or direct is None:
+    data = None if whole is None or direct is None else _take_metered(direct, whole, rows)
+    return None if direct is None or data is None else _rows(columns, target, direct, data)
+
+
+def take_plain(
+    columns: FileColumns, target: ColumnTarget, whole: memoryview, rows: NDArray[np.int64]
+) -> PlainValues | None:
+    """Take rows like `take_mapped`, if their bytes are all there is to say of them."""
+    direct = _direct(columns, target)
+    if direct is None or direct.row_bytes != target.plain_bytes:
         return None
+    data = _take_metered(direct, whole, rows)
+    return None if data is None else plain_rows(data, direct.row_bytes, target.arrow_type)
+
+
+def _take_metered(
+    direct: DirectColumn, whole: memoryview, rows: NDArray[np.int64]
+) -> NDArray[np.uint8] | None:
     data = direct.take_mapped(whole, rows)
-    if data is None:
-        return None
-    meter = current_meter()
-    meter.bytes_read += len(data)
-    meter.store_requests += 1
-    return _rows(columns, target, direct, data)
+    if data is not None:
+        meter = current_meter()
+        meter.bytes_read += len(data)
+        meter.store_requests += 1
+    return data
 
 
 def is_direct(columns: FileColumns, target: ColumnTarget) -> bool:
@@ -96,7 +112,7 @@ def _rows(
     columns: FileColumns, target: ColumnTarget, direct: DirectColumn, data: NDArray[np.uint8]
 ) -> pa.Array:
     if direct.row_bytes == target.plain_bytes:  # the usual case, worth a short way
-        return plain_rows(data, direct.row_bytes, target.arrow_type)
+        return plain_rows(data, direct.row_bytes, target.arrow_type).to_array()
     place = Place(columns.path, target.field.name)
     return fixed_width_rows(data, direct.row_bytes, target.arrow_type, place)
 

@@ -472,7 +472,7 @@ def _is_batched(request: VectorQuery, column: ColumnSearch) -> bool:
 
 def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
     row_ids = joined([each.row_ids for each in found])
-    stored = prepared.taker.take(prepared.column.addresses(row_ids))
+    stored = prepared.taker.take_values(prepared.column.addresses(row_ids))
     return vector_answer(stored, found, prepared.shape, batched=batched)
 
 

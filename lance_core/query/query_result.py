@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.arrow_arrays import PlainValues, as_array
 from lance_core.errors import InvalidRequestError
 from lance_core.scan.projection import resolve_projection
 
@@ -42,7 +43,7 @@ class AnswerRows:
     """
 
     schema: pa.Schema
-    columns: Sequence[pa.Array | pa.ChunkedArray]
+    columns: Sequence[pa.Array | pa.ChunkedArray | PlainValues]
 
     @property
     def num_rows(self) -> int:
@@ -51,7 +52,7 @@ class AnswerRows:
 
     def to_table(self) -> pa.Table:
         """Return the rows as a table."""
-        return pa.Table.from_arrays(self.columns, schema=self.schema)
+        return pa.Table.from_arrays(list(map(as_array, self.columns)), schema=self.schema)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +133,7 @@ def joined(parts: Sequence[NDArray[T]]) -> NDArray[T]:
 
 
 def vector_answer(
-    stored: Sequence[pa.Array | pa.ChunkedArray],
+    stored: Sequence[pa.Array | pa.ChunkedArray | PlainValues],
     found: Sequence[Candidates],
     shape: AnswerShape,
     *,
@@ -151,15 +152,11 @@ def vector_answer(
     batched
         Begin with the column ``query_index``.
     """
-    distances = _float32_array(joined([each.distances for each in found]))
+    ranked = joined([each.distances for each in found])
+    distances = PlainValues(ranked.view(np.uint8), len(ranked), DISTANCE_FIELD.type)
     arrays = [distances if place is None else stored[place] for place in shape.places]
     if not batched:
         return AnswerRows(shape.schema, arrays)
     counts = [len(each) for each in found]
     owners = pa.array(np.repeat(np.arange(len(found), dtype=np.int32), counts))
     return AnswerRows(shape.schema, [owners, *arrays])
-
-
-def _float32_array(values: NDArray[np.float32]) -> pa.Array:
-    """Return an array of contiguous values; ``pa.array`` would let go of the GIL more often."""
-    return pa.Array.from_buffers(pa.float32(), len(values), [None, pa.py_buffer(values)])

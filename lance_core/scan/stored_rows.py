@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from lance_core.encodings.arrow_arrays import PlainValues
     from lance_core.file.columns import ColumnTarget
     from lance_core.file.reader import LanceFileReader
     from lance_core.file.stored_bytes import StoredBytes
@@ -87,6 +88,19 @@ def take_whole(
         return reader.take(targets, row_offsets)
     except ObjectNotFoundError as error:
         raise _vanished(reader) from error
+
+
+def take_values(
+    reader: LanceFileReader, targets: Sequence[ColumnTarget], row_offsets: NDArray[np.int64]
+) -> list[pa.Array | PlainValues]:
+    """Return the same, with no array made where the bytes of the values are all there is."""
+    try:
+        plain = reader.take_plain(targets, row_offsets)
+        others = [each for each, values in zip(targets, plain, strict=True) if values is None]
+        arrays = iter(reader.take(others, row_offsets) if others else ())
+    except ObjectNotFoundError as error:
+        raise _vanished(reader) from error
+    return [next(arrays) if values is None else values for values in plain]
 
 
 def is_whole(stored: StoredColumns, fields: Sequence[LanceField]) -> bool:

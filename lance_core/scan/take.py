@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.arrow_arrays import PlainValues, as_array
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.io.metering import current_meter
@@ -21,7 +22,7 @@ from lance_core.scan.live_rows import LiveRows
 from lance_core.scan.projection import PseudoColumn
 from lance_core.scan.pseudo_values import FragmentPseudoValues
 from lance_core.scan.rows import first_ranks
-from lance_core.scan.stored_rows import StoredRows, is_whole, take_whole
+from lance_core.scan.stored_rows import StoredRows, is_whole, take_values, take_whole
 from lance_core.table.files import place_columns
 
 if TYPE_CHECKING:
@@ -125,11 +126,22 @@ class RowTaker:
 
     def take(self, row_addresses: NDArray[np.uint64]) -> list[pa.Array | pa.ChunkedArray]:
         """Return the columns of live rows, one value per address; errors as ``take_rows``."""
+        return [as_array(column) for column in self.take_values(row_addresses)]
+
+    def take_values(
+        self, row_addresses: NDArray[np.uint64]
+    ) -> list[pa.Array | pa.ChunkedArray | PlainValues]:
+        """Return the same columns, with no array made of those that are plain values."""
         if len(row_addresses) == 0:
             columns: list[pa.ChunkedArray] = self._projection.schema.empty_table().columns
             return columns
         groups = _group(self._snapshot, row_addresses)
-        stored = self.take_stored(groups)
+        known = self._known(groups[0].fragment) if len(groups) == 1 else None
+        stored = (
+            self.take_stored(groups)
+            if known is None
+            else take_values(*known, groups[0].row_offsets)
+        )
         return arrays_of(self._projection, stored, self.pseudo_values(groups, row_addresses))
 
     def pseudo_values(
@@ -167,13 +179,21 @@ class RowTaker:
         return [column.take(indices) for column in columns]
 
     def _take_group(self, group: _Group) -> list[pa.Array]:
-        known = self._whole.get(group.fragment.id)
-        if known is not None and not self._files.cache.is_half_full:
-            reader = known[0]()
-            if reader is not None:
-                current_meter().cache_hits += 1
-                return take_whole(reader, known[1], group.row_offsets)
+        known = self._known(group.fragment)
+        if known is not None:
+            return take_whole(*known, group.row_offsets)
         return self._open(group.fragment).take(group.row_offsets)
+
+    def _known(self, fragment: Fragment) -> tuple[LanceFileReader, Sequence[ColumnTarget]] | None:
+        """Return the file that holds all columns of a fragment, if it is alive."""
+        known = self._whole.get(fragment.id)
+        if known is None or self._files.cache.is_half_full:
+            return None
+        reader = known[0]()
+        if reader is None:
+            return None
+        current_meter().cache_hits += 1
+        return reader, known[1]
 
     def _open(self, fragment: Fragment) -> StoredRows:
         placed = self._place(fragment)

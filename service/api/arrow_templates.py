@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.encodings.arrow_arrays import PlainValues
 from service.api.arrow_bodies import encode_table
 from service.api.negotiation import Encoding, Format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lance_core.query.query_result import AnswerRows
 
 _MAX_ROWS = 1000
@@ -63,20 +62,27 @@ def encode_answer(rows: pa.Table | AnswerRows, encoding: Encoding) -> bytes:
     if template is None:
         return encode_table(rows.to_table(), encoding)
     body = bytearray(template.body)
-    for (start, num_bytes), buffer in zip(template.places, values, strict=True):
-        body[start : start + num_bytes] = memoryview(buffer)[:num_bytes]
+    for (start, num_bytes), held in zip(template.places, values, strict=True):
+        body[start : start + num_bytes] = held[:num_bytes]
     return bytes(body)
 
 
-def _values(rows: AnswerRows) -> Sequence[pa.Buffer] | None:
-    """Return the buffer behind the validity of each column; None if that cannot be the values."""
-    columns = rows.columns
+def _values(rows: AnswerRows) -> list[memoryview] | None:
+    """Return the bytes of each column's values; None if they may not be all there is of one."""
     if not 0 < rows.num_rows <= _MAX_ROWS:
         return None
-    if any(isinstance(each, pa.ChunkedArray) or each.offset or each.null_count for each in columns):
+    values = [_plain_values(column) for column in rows.columns]
+    known = [each for each in values if each is not None]
+    return known if len(known) == len(values) else None
+
+
+def _plain_values(column: pa.Array | pa.ChunkedArray | PlainValues) -> memoryview | None:
+    if isinstance(column, PlainValues):
+        return column.data.data
+    if isinstance(column, pa.ChunkedArray) or column.offset or column.null_count:
         return None
-    buffers = [column.buffers() for column in columns]
-    return [both[1] for both in buffers] if all(len(both) == _TWO for both in buffers) else None
+    buffers = column.buffers()
+    return memoryview(buffers[1]) if len(buffers) == _TWO else None
 
 
 @lru_cache(_MAX_TEMPLATES)

@@ -17,6 +17,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.encodings.arrow_arrays import PlainValues, as_array
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -45,12 +47,19 @@ def encode_rows(batch: pa.RecordBatch | pa.Table | AnswerRows) -> bytes:
     stands in their place.
     """
     names = batch.schema.names
-    columns = [_values(_whole(column)) for column in batch.columns]
+    columns = [_column(column) for column in batch.columns]
     # All are as long as the batch: checking that for each row would cost as much as the rows.
     rows = [dict(zip(names, row)) for row in zip(*columns)]  # noqa: B905
     if len(columns) == 0:
         rows = [{} for _ in range(batch.num_rows)]
     return orjson.dumps(rows, option=_OPTIONS)[1:-1]
+
+
+def _column(column: pa.Array | pa.ChunkedArray | PlainValues) -> Sequence[object]:
+    kind = _NUMPY_KINDS.get(column.type.id) if isinstance(column, PlainValues) else None
+    if kind is None:
+        return _values(_whole(as_array(column)))
+    return _ready(column.data.view(kind))
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -80,8 +89,7 @@ def _plain(array: pa.Array) -> Sequence[object]:
 def _integers(array: pa.Array) -> Sequence[object]:
     if array.null_count > 0:
         return _plain(array)
-    values: list[object] = _numbers(array).tolist()
-    return values
+    return _ready(_numbers(array))
 
 
 def _floats(array: pa.Array) -> Sequence[object]:
@@ -91,7 +99,12 @@ def _floats(array: pa.Array) -> Sequence[object]:
     if array.null_count > 0:
         filled = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False)
         return _with_nulls(array, list(filled))
-    return list(_numbers(array))
+    return _ready(_numbers(array))
+
+
+def _ready(numbers: NDArray[np.generic]) -> list[object]:
+    """Return numbers ready for orjson, which takes floats as numpy's own and integers not."""
+    return list(numbers) if numbers.dtype.kind == "f" else numbers.tolist()
 
 
 def _numbers(array: pa.Array) -> NDArray[np.generic]:
