@@ -625,6 +625,32 @@ ANSWERED = (
     "i = 5 = b",
     "NOT i < 9 = b",
     "CAST('-nan' AS double) < 5 AND i = 5",
+    "ny IN (date '2024-01-04')",
+    "ny IN (date '2024-01-04', date '2024-01-03')",
+    "ny BETWEEN timestamp '2024-01-05 07:00:00' AND date '2024-01-07'",
+    "ny IN (timestamp '2024-01-03 19:00:00', timestamp '2024-01-05 07:00:00')",
+    "dec % 2 = 1",
+    "dec % CAST(0.5 AS decimal(10,2)) = 0.25",
+    "i % 2 = -1",
+    "i % i8 = 0",
+    "i8 % 2 = 1",
+    "u % 3 = 2",
+    "g % 2 = 1",
+    "g % 0 = 1",
+    "f % 2 > 0",
+    "5 % 2 = 1 AND i = 5",
+    "5.5 % 2 = 1.5 AND i = 5",
+    "-5 % 3 = -2 AND i = 5",
+    "s LIKE 'ab%bc'",
+    "s LIKE 'a%c'",
+    "s LIKE '%bc'",
+    "s LIKE 'ab%abc'",
+    "s LIKE '%b%'",
+    "s LIKE '%%'",
+    "s LIKE '%%b'",
+    "s LIKE 'a%%c'",
+    "bs LIKE 'a%b'",
+    "bs LIKE 'a\\%%'",
 )
 """Filters that pylance 14.0.2 answers, and we as well."""
 
@@ -779,6 +805,7 @@ REFUSED = (
     "timestamp ' 2024-01-04 00:00:00' = ts",
     "date '2024-01-04 ' = d",
     "b = i = 5",
+    "i % (i - 5) = 0",
 )
 """Filters that pylance 14.0.2 refuses, and we as well."""
 
@@ -828,5 +855,8 @@ OTHERWISE: tuple[tuple[str, list[int]], ...] = (
     ("sqrt(-1) > 0", [0, 1, 2]),  # []
     ("g = 11 / 2", [1]),  # []
     ("ts < timestamp(9) '2024-01-04 00:00:00.000000001'", [0]),  # []
+    ("ny IN (timestamp '2024-01-05 12:00:00', date '2024-01-04')", [0]),  # [0, 1]
+    ("ny IN (timestamp '2024-01-05 07:00:00', date '2024-01-04')", [0, 1]),  # [0]
+    ("ny BETWEEN date '2024-01-04' AND timestamp '2024-01-05 12:00:00'", [0, 1]),  # [1]
 )
 """Filters that find other rows than those of pylance 14.0.2: ours."""

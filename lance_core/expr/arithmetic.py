@@ -80,26 +80,36 @@ def negate(values: Values) -> Values:
 
 
 def _remainder(left: Values, right: Values) -> Values:
-    if not pa.types.is_floating(left.type):
-        return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+    if pa.types.is_decimal(left.type):
+        return pc.subtract(left, pc.multiply(pc.trunc(pc.divide(left, right)), right))
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return _remainder(pa.array([left], left.type), right)[0]
-    length = len(left) if isinstance(left, pa.Array) else len(right)
+    divisors = pc.fill_null(right, pa.scalar(1, right.type))
+    is_whole = not pa.types.is_floating(right.type)
+    if is_whole and _any(pc.equal(divisors, pa.scalar(0, right.type))):
+        raise pa.ArrowInvalid("divide by zero")
     with np.errstate(invalid="ignore"):
-        found = np.fmod(_floats(left, length), _floats(right, length))
+        found = np.fmod(_plain(pc.fill_null(left, pa.scalar(0, left.type))), _plain(divisors))
     is_known = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    return pc.if_else(is_known, pa.array(found), pa.scalar(None, left.type))
+    return pc.if_else(is_known, pa.array(found, left.type), pa.scalar(None, left.type))
 
 
-def _floats(values: Values, length: int) -> np.ndarray:
-    array = values if isinstance(values, pa.Array) else pa.repeat(values, length)
-    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]  # pyarrow has no types
+def _any(found: Values) -> bool:
+    return bool(pc.any(found).as_py() if isinstance(found, pa.Array) else found.as_py())
+
+
+def _plain(values: Values) -> np.ndarray | np.generic:
+    """Return values without nulls for numpy, one value as such of its type."""
+    if isinstance(values, pa.Scalar):
+        return values.type.to_pandas_dtype()(values.as_py())  # type: ignore[no-any-return]  # pyarrow has no types
+    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]  # as above
 
 
 def _of_decimals(operator: str, left: Values, right: Values, kind: pa.DataType) -> Values:
     exact = pa.decimal256(kind.precision, left.type.scale)
     if operator == "%":
-        return _remainder(left, right).cast(kind)
+        wide = pa.decimal256(left.type.precision, left.type.scale)
+        return _remainder(left.cast(wide), right.cast(wide)).cast(kind)
     if operator == "/":
         wide = pa.decimal256(left.type.precision, left.type.scale)
         return pc.round(pc.divide(left.cast(wide), right.cast(wide)), kind.scale).cast(kind)
