@@ -1,4 +1,4 @@
-"""The columns of a plain answer: those of the table, and those that expressions make of them."""
+"""The columns of an answer: those that are read, and those that expressions make of them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr.filter import parse_expression
+from lance_core.expr.filter import Expression, parse_expression
 from lance_core.expr.tree import Column
 from lance_core.query.row_filter import LIMITS
 from lance_core.scan.projection import Projection, PseudoColumn, resolve_projection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lance_core.expr.filter import Expression
     from lance_core.expr.limits import Check
-    from lance_core.query.request import ScanQuery
+    from lance_core.query.request import NamedExpression
     from lance_core.schema.tree import LanceSchema
 
     Compute = Callable[[pa.RecordBatch, Check], pa.Array]
@@ -51,15 +50,31 @@ class OutputColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def output_columns(schema: LanceSchema, query: ScanQuery, check: Check) -> OutputColumns:
-    """Resolve the columns of a plain query.
+def output_columns(
+    schema: LanceSchema,
+    columns: Sequence[str | NamedExpression] | None,
+    *,
+    with_row_id: bool,
+    params: Mapping[str, object] | None,
+    check: Check,
+    others: Sequence[pa.Field] = (),
+) -> OutputColumns:
+    """Resolve the columns of an answer.
 
     Parameters
     ----------
     schema
         Of the table.
+    columns
+        By name or computed; None = all columns of the table.
+    with_row_id
+        Add ``_rowid`` at the end unless it is among them.
+    params
+        Values of the ``$name`` in expressions.
     check
         Called while expressions are read.
+    others
+        Columns beside those of the table that expressions may name; they are not read.
 
     Raises
     ------
@@ -70,46 +85,59 @@ def output_columns(schema: LanceSchema, query: ScanQuery, check: Check) -> Outpu
     InvalidRequestError
         A column of the answer is named twice, or a text is no expression.
     """
-    if query.columns is None or all(isinstance(each, str) for each in query.columns):
-        names = None if query.columns is None else [str(each) for each in query.columns]
-        stored = resolve_projection(schema, names, with_row_id=query.with_row_id)
+    if columns is None or all(isinstance(each, str) for each in columns):
+        names = None if columns is None else [str(each) for each in columns]
+        stored = resolve_projection(schema, names, with_row_id=with_row_id)
         return OutputColumns(stored, stored.schema, None)
-    return _computed(schema, query, check)
-
-
-def _computed(schema: LanceSchema, query: ScanQuery, check: Check) -> OutputColumns:
-    parsed: dict[str, Expression | str] = {}
-    for each in (*(query.columns or ()), *_row_id(query)):
+    sources: dict[str, Expression | str] = {}
+    for each in columns:
         name = each if isinstance(each, str) else each.name
-        if name in parsed:
+        if name in sources:
             raise InvalidRequestError(f'column "{name}" is asked for twice')
-        parsed[name] = each if isinstance(each, str) else _parsed(schema, query, each.text, check)
-    stored = resolve_projection(schema, _paths(list(parsed.values())))
-    makers, fields = [], []
-    for name, source in parsed.items():
-        if isinstance(source, str):
-            makers.append(_picked(source))
-            fields.append(stored.schema.field(source).with_name(name))
+        if isinstance(each, str):
+            sources[name] = each
         else:
-            makers.append(source.evaluate)
-            fields.append(pa.field(name, source.type))
-    return OutputColumns(stored, pa.schema(fields), tuple(makers))
+            sources[name] = _expression(schema, each.text, params, others, check)
+    if with_row_id:
+        sources.setdefault(PseudoColumn.ROW_ID.value, PseudoColumn.ROW_ID.value)
+    return _made_of(schema, sources, others)
 
 
-def _row_id(query: ScanQuery) -> tuple[str, ...]:
-    name = PseudoColumn.ROW_ID.value
-    named = {each if isinstance(each, str) else each.name for each in query.columns or ()}
-    return (name,) if query.with_row_id and name not in named else ()
-
-
-def _parsed(schema: LanceSchema, query: ScanQuery, text: str, check: Check) -> Expression | str:
+def _expression(
+    schema: LanceSchema,
+    text: str,
+    params: Mapping[str, object] | None,
+    others: Sequence[pa.Field],
+    check: Check,
+) -> Expression | str:
     """Return an expression, or the path of a column that is shown as it is."""
-    parsed = parse_expression(text, schema, params=query.params, limits=LIMITS, check=check)
+    parsed = parse_expression(
+        text, schema, params=params, others=others, limits=LIMITS, check=check
+    )
     return parsed.tree.path if isinstance(parsed.tree, Column) else parsed
 
 
-def _paths(sources: Sequence[Expression | str]) -> list[str]:
-    """Return the columns that are read, each once."""
+def _made_of(
+    schema: LanceSchema, sources: Mapping[str, Expression | str], others: Sequence[pa.Field]
+) -> OutputColumns:
+    given = {field.name: field for field in others}
+    paths = [path for path in _paths(sources.values()) if path not in given]
+    stored = resolve_projection(schema, paths)
+    shown = {**given, **{field.name: field for field in stored.schema}}
+    makers: list[Compute] = []
+    fields: list[pa.Field] = []
+    for name, source in sources.items():
+        if isinstance(source, Expression):
+            makers.append(source.evaluate)
+            fields.append(pa.field(name, source.type))
+        else:
+            makers.append(_picked(source))
+            fields.append(shown[source].with_name(name))
+    return OutputColumns(stored, pa.schema(fields), tuple(makers))
+
+
+def _paths(sources: Iterable[Expression | str]) -> list[str]:
+    """Return the columns that are looked at, each once."""
     paths: dict[str, None] = {}
     for each in sources:
         paths.update(dict.fromkeys((each,) if isinstance(each, str) else each.columns))

@@ -78,7 +78,13 @@ class PlainScan:
         self._query = query
         self._deadline = deadline
         self._batch_rows = batch_rows
-        self._output = output_columns(snapshot.schema, query, self._check("reading expressions"))
+        self._output = output_columns(
+            snapshot.schema,
+            query.columns,
+            with_row_id=query.with_row_id,
+            params=query.params,
+            check=self._check("reading expressions"),
+        )
         self._keys = _key_columns(snapshot, query)
         self._filter: RowFilter | None = None
         self._test: ScanTest | None = None
@@ -92,7 +98,7 @@ class PlainScan:
                 covered_only=query.fast_search,
                 index_use=IndexUse.ALWAYS if query.use_index else IndexUse.NEVER,
             )
-            self._test = ScanTest(self._filter, snapshot.schema, session.cache, deadline)
+            self._test = ScanTest(self._filter, session, snapshot, deadline)
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,9 +108,11 @@ class PlainScan:
     def plan(self) -> ScanPlan:
         """Return what is going to be done."""
         row_filter, query = self._filter, self._query
+        num_named = None if self._test is None else self._test.num_named
+        num_fragments = len(self._snapshot.fragments) if num_named is None else num_named
         return ScanPlan(
             columns=tuple(self._output.schema.names),
-            num_fragments=len(self._snapshot.fragments),
+            num_fragments=num_fragments,
             offset=query.offset,
             limit=query.limit,
             filter=None if row_filter is None else row_filter.text,
@@ -112,7 +120,9 @@ class PlainScan:
             scanned=self._scanned(),
             late=self._late(),
             is_computed=self._output.computed is not None,
-            steps=None if row_filter is None else row_filter.steps(self._deadline()),
+            steps=None
+            if row_filter is None or num_named is not None
+            else row_filter.steps(self._deadline()),
         )
 
     def batches(self, measures: Measures = UNMEASURED) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from pyroaring import BitMap
+
+from lance_core.query.judged_rows import RowJudge
+from lance_core.query.named_rows import named_rows
 from lance_core.query.row_filter import checking
 from lance_core.scan.masked_rows import MaskedRows
 from lance_core.scan.projection import resolve_projection
@@ -13,11 +18,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lance_core.cache.byte_cache import ByteCache
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_filter import RowFilter
-    from lance_core.schema.tree import LanceSchema
+    from lance_core.query.session import Session
     from lance_core.table.fragment import Fragment
+    from lance_core.table.snapshot import Snapshot
+
+_NO_ROWS = BitMap()
 
 
 class ScanTest:
@@ -27,10 +34,8 @@ class ScanTest:
     ----------
     row_filter
         The filter, and what indices tell of it.
-    schema
-        Of the table.
-    cache
-        Holds what earlier queries found out.
+    session, snapshot
+        Opened files, what earlier queries found out, and the version.
     deadline
         Asked for while rows are judged.
 
@@ -43,15 +48,23 @@ class ScanTest:
     def __init__(
         self,
         row_filter: RowFilter,
-        schema: LanceSchema,
-        cache: ByteCache,
+        session: Session,
+        snapshot: Snapshot,
         deadline: Callable[[], Deadline],
     ) -> None:
-        self.projection = resolve_projection(schema, row_filter.filter.columns)
+        test = row_filter.filter
+        self.projection = resolve_projection(snapshot.schema, test.columns)
         self._filter = row_filter
-        self._cache = cache
+        self._cache = session.cache
         self._deadline = deadline
+        self._named = named_rows(session.files, snapshot, test.expression)
+        self._judge = RowJudge(session.files, snapshot, test.expression)
         self._indexed = row_filter.indexed_fragments(deadline())
+
+    @property
+    def num_named(self) -> int | None:
+        """How many fragments have rows that the filter names; None = it names none."""
+        return None if self._named is None else len(self._named)
 
     def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Tell for each row whether the filter is true."""
@@ -59,8 +72,20 @@ class ScanTest:
 
     def known(self, fragment: Fragment) -> MaskedRows | None:
         """Return the rows of a fragment that pass, unless finding them reads whole columns."""
+        if self._named is not None:
+            return self._of_named(fragment)
         is_told = fragment.id in self._indexed or self._filter.key(fragment.id) in self._cache
         if not is_told:
             return None
         passing = self._filter.passing([fragment.id], self._deadline())[fragment.id]
         return MaskedRows(passing.words, passing.num_rows)
+
+    def _of_named(self, fragment: Fragment) -> MaskedRows:
+        """Return those that pass of the rows which the filter names."""
+        named = _NO_ROWS if self._named is None else self._named.get(fragment.id, _NO_ROWS)
+        if len(named) == 0:
+            return MaskedRows(np.empty(0, np.uint64), 0)
+        passes = self._judge.of_rows({fragment.id: named}, self._deadline())[fragment.id]
+        return MaskedRows(
+            np.packbits(passes, bitorder="little").view(np.uint64), int(np.count_nonzero(passes))
+        )

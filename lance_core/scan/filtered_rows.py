@@ -35,7 +35,7 @@ _LATE_BYTES = 8 << 20
 """What is returned at a time: so much that reading many columns pays."""
 _READ_AHEAD = 2
 """Windows that are judged or under way beside the one in use."""
-_SHORT_S = 0.03
+_SHORT_S = 0.1
 """Scans that take no longer gain nothing from threads, which wait for the GIL in every step."""
 _NOTHING = Projection(())
 

@@ -13,6 +13,7 @@ import pytest
 
 from lance_core import open_dataset
 from lance_core.io.metering import metered
+from lance_core.query.request import ScanQuery
 from lance_core.scan.ordering import OrderBy
 
 if TYPE_CHECKING:
@@ -101,3 +102,13 @@ def test_an_order_reads_other_columns_only_of_rows_it_returns(path: Path) -> Non
     num_rows, num_bytes = bytes_of(path, order_by=order, limit=5, offset=3)
     assert num_rows == 5
     assert num_bytes < 2 << 20
+
+
+@pytest.mark.parametrize("name", ["_rowid", "_rowaddr", "_rowoffset"])
+def test_rows_that_a_filter_names_are_found_without_a_scan(path: Path, name: str) -> None:
+    dataset = open_dataset(path)
+    query = ScanQuery(("id",), filter=f"{name} IN (5, 3) AND u >= 0")
+    assert "Scan: fragments=1," in dataset.explain(query)
+    num_rows, num_bytes = bytes_of(path, columns=["id"], filter=query.filter)
+    assert num_rows == 2
+    assert num_bytes < 100 << 10  # mostly ends of files
