@@ -5,11 +5,13 @@ from lance_core.errors import LanceError
 from lance_core.query.query_result import QueryResult
 from lance_core.query.request import ScanQuery, VectorQuery
 from lance_core.query.session import Session
+from lance_core.scan.ordering import OrderBy
 
 __all__ = [
     "ColumnChange",
     "Dataset",
     "LanceError",
+    "OrderBy",
     "QueryResult",
     "ScanQuery",
     "Session",
