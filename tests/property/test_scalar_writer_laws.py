@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.scalar_indices import Key
 
-MUCH, LITTLE = 1 << 24, 600
+MUCH, LITTLE = 1 << 24, 1200
 """Bytes of memory; with so little there are many runs on disk."""
 
 KEYS: list[tuple[pa.DataType, st.SearchStrategy[object]]] = [
