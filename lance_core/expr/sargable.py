@@ -248,7 +248,8 @@ def _starts_with(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:
 
 
 def _contains(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # one of many
-    return ContainsAll((value.as_py(),))
+    part = value.as_py()
+    return ContainsAll((part,)) if part != "" else None
 
 
 def _matches(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # as above

@@ -19,7 +19,7 @@ from lance_core.expr.index_query import (
     StartsWith,
 )
 from lance_core.expr.sargable import index_leaf
-from lance_core.expr.tree import Not
+from lance_core.expr.tree import And, Not
 from lance_core.schema.from_arrow import schema_from_arrow
 
 SCHEMA = schema_from_arrow(
@@ -92,6 +92,13 @@ def told(query: LeafQuery) -> object:
         ("ts > timestamp '2024-01-04 00:00:00'", "ts", "(2024-01-04 00:00:00, None]"),
         ("st.x = 5", "st.x", ["5"]),
         ("i IS NULL", "i", IsNull()),
+        ("starts_with(s, 'ab')", "s", ("ab", True)),
+        ("contains(s, 'ab')", "s", ContainsAll(("ab",))),
+        ("regexp_like(s, '^a[0-9]+bc?d$')", "s", ContainsAll(("a", "b", "d"))),
+        ("array_has(tags, 'a')", "tags", (["a"], True)),
+        ("list_contains(tags, 'a')", "tags", (["a"], True)),
+        ("array_has_all(tags, ['a', 'b'])", "tags", (["a", "b"], True)),
+        ("array_has_any(tags, ['a', NULL])", "tags", (["a", None], False)),
     ],
 )
 def test_one_question_is_asked(text: str, column: str, asked: object) -> None:
@@ -148,10 +155,27 @@ def test_unequal_is_the_negation_of_equal() -> None:
         "_rowid = 5",
         "1 = 1",
         "b < true",
+        "contains(s, '')",
+        "regexp_like(s, 'a|b')",
+        "regexp_like(s, '[a-z]*')",
+        "regexp_like(s, 'abc', 'i')",
+        "array_has(tags, NULL)",
+        "array_has(tags, s)",
     ],
 )
 def test_what_no_index_knows_is_not_asked(text: str) -> None:
     assert leaf(text) is None
+
+
+@pytest.mark.parametrize("text", ["b IS TRUE", "b IS FALSE", "regexp_match(s, 'abc')"])
+def test_what_is_never_unknown_is_asked_in_two_parts(text: str) -> None:
+    expression = parse_filter(text, SCHEMA).expression
+    assert isinstance(expression, And)
+    first, second = expression.children
+    assert isinstance(second, Not)
+    asked = first.child if isinstance(first, Not) else first
+    assert index_leaf(asked, SCHEMA) is not None
+    assert index_leaf(second.child, SCHEMA) is not None
 
 
 def test_values_have_the_type_of_the_column() -> None:

@@ -57,7 +57,7 @@ def _pairs(given: pa.Array, asked: pa.Array) -> tuple[NDArray[np.int64], NDArray
 
     Nulls are a value as others are.
     """
-    both = pa.concat_arrays([given.flatten(), asked.flatten()])
+    both = pa.concat_arrays([given.flatten(), asked.flatten()])  # of one type
     if pa.types.is_float16(both.type):
         both = both.cast(pa.float32())
     codes = both.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)

@@ -94,10 +94,15 @@ def moment(kind: pa.DataType) -> pa.DataType | None:
 
 
 def lists(kind: pa.DataType) -> pa.DataType | None:
-    """Take lists of plain values, as lists of any length."""
+    """Take lists of plain values, those of one length as lists of any."""
     if not is_list(kind) or pa.types.is_nested(kind.value_type):
         return None
-    return pa.large_list(kind.value_type)
+    return pa.large_list(kind.value_type) if pa.types.is_fixed_size_list(kind) else kind
+
+
+def _with_items(kind: pa.DataType, item: pa.DataType) -> pa.DataType:
+    """Return the type of lists of other items; the same if it can be, which indices know."""
+    return kind if kind.value_type == item else pa.large_list(item)
 
 
 def takes(*kinds: Kind, optional: int = 0) -> Accept:
@@ -135,7 +140,7 @@ def takes_list_and_item(types: Types) -> Types | None:
     """Take a list and what may be one of its items."""
     both = _list_and(types)
     common = None if both is None else common_type(both[0].value_type, both[1])
-    return None if common is None else [pa.large_list(common), common]
+    return None if both is None or common is None else [_with_items(both[0], common), common]
 
 
 def takes_two_lists(types: Types) -> Types | None:
@@ -145,7 +150,9 @@ def takes_two_lists(types: Types) -> Types | None:
     common = (
         None if both is None or other is None else common_type(both[0].value_type, other.value_type)
     )
-    return None if common is None else [pa.large_list(common)] * 2
+    if both is None or other is None or common is None:
+        return None
+    return [_with_items(both[0], common), _with_items(other, common)]
 
 
 def _list_and(types: Types) -> tuple[pa.DataType, pa.DataType] | None:
