@@ -161,7 +161,7 @@ def ask_indices(
         tuple(each for each in answered if each is not None),
         reduce(and_, [_coverage(own) for own in asked.values()]) if asked else BitMap(),
         tuple(_facts(lookup, asked[lookup], answers[lookup]) for lookup in answers),
-        tuple(indices.skipped),
+        indices.skipped(lookup.leaf.field_id for lookup in queries),
     )
 
 
@@ -202,7 +202,7 @@ def _search(
 def _ask(current: CurrentRows, check: Check, task: tuple[Lookup, SegmentQuery]) -> RowAnswer:
     lookup, asked = task
     check()
-    segment, is_negated = asked.source.segment, lookup.leaf.is_negated
+    segment, is_negated = asked.segment, lookup.leaf.is_negated
     said = segment.search(asked.query, with_nulls=is_negated, check=check)
     by_row_id = segment.names_rows_by == "row_id"
     answer = current.translate(said, asked.coverage, by_row_id=by_row_id)
@@ -275,8 +275,8 @@ def _facts(lookup: Lookup, queries: Sequence[SegmentQuery], answer: RowAnswer) -
     return LookupFacts(
         lookup.leaf,
         columns_of(lookup.node)[0],
-        tuple(dict.fromkeys(each.source.index_name for each in queries)),
-        tuple(dict.fromkeys(str(each.source.segment.kind) for each in queries)),
+        tuple(dict.fromkeys(each.index_name for each in queries)),
+        tuple(dict.fromkeys(str(each.segment.kind) for each in queries)),
         len(queries),
         len(_coverage(queries)),
         num_rows(answer.possible),

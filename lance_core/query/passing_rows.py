@@ -78,19 +78,33 @@ class PassingRows:
         found.update({each: _mask(_packed(flags)) for each, flags in passes.items()})
         return found
 
-    @property
-    def told(self) -> BitMap:
-        """Fragments of which no more than half the rows are left to be looked at."""
-        fragments = self._snapshot.fragments_by_id
-        told = BitMap(self._left_out)
-        for group in self._answer.groups:
-            unsure = group.answer.unsure
-            told.update(
-                each
-                for each in group.fragments
-                if 2 * len(unsure.get(each, _NO_ROWS)) <= fragments[FragmentId(each)].physical_rows
-            )
-        return told
+    def named(self, fragment_id: FragmentId) -> BitMap | None:
+        """Return the live rows of a fragment that pass, None unless indices name just these."""
+        if fragment_id in self._left_out:
+            return _NO_ROWS
+        group = self._group_of(fragment_id)
+        if group is None or group.rest is not None:
+            return None
+        rows = group.answer.certain.get(fragment_id)
+        if rows is None:
+            return _NO_ROWS
+        fragment = self._snapshot.fragments_by_id[fragment_id]
+        deleted = self._files.deleted(self._snapshot, fragment)
+        return rows - deleted if deleted else rows
+
+    def is_told(self, fragment_id: FragmentId) -> bool:
+        """Tell whether no more than half the rows of a fragment are left to be looked at."""
+        if fragment_id in self._left_out:
+            return True
+        group = self._group_of(fragment_id)
+        if group is None:
+            return False
+        num_unsure = len(group.answer.unsure.get(fragment_id, _NO_ROWS))
+        return 2 * num_unsure <= self._snapshot.fragments_by_id[fragment_id].physical_rows
+
+    def _group_of(self, fragment_id: FragmentId) -> AnsweredFragments | None:
+        groups = self._answer.groups
+        return next((each for each in groups if fragment_id in each.fragments), None)
 
     def steps(self) -> FilterSteps:
         """Describe how the rows of all fragments are found."""

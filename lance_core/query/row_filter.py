@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyroaring import BitMap
 
     from lance_core.expr.filter import Filter
     from lance_core.expr.limits import Check
@@ -123,20 +122,39 @@ class RowFilter:
         CorruptFileError
             A file is damaged or missing.
         """
+        rows = cache(partial(self.rows, deadline))  # so that indices are asked once at most
         found: dict[FragmentId, RowMask] = {}
-        for some in self._judged(fragment_ids, deadline):
+        for some in self._judged(fragment_ids, rows, deadline):
             found.update(some)
         return found
 
     def count(self, fragment_ids: Collection[FragmentId], deadline: Deadline) -> int:
-        """Return how many live rows of some fragments pass; reads and errors as `passing`."""
-        return sum(
-            mask.num_rows for some in self._judged(fragment_ids, deadline) for mask in some.values()
+        """Return how many live rows of some fragments pass; reads and errors as `passing`.
+
+        Rows that indices name are counted as they are.
+        """
+        rows = self.rows(deadline)
+        named = {each: rows.named(each) for each in fragment_ids}
+        total = sum(len(each) for each in named.values() if each is not None)
+        others = [each for each in fragment_ids if named[each] is None]
+        return total + sum(
+            mask.num_rows
+            for some in self._judged(others, lambda: rows, deadline)
+            for mask in some.values()
         )
 
-    def indexed_fragments(self, deadline: Deadline) -> BitMap:
-        """Return the fragments of which `passing` reads not nearly all rows; asks indices."""
-        return self._rows(deadline).told
+    def rows(self, deadline: Deadline) -> PassingRows:
+        """Return what is known of the rows; asks indices, errors as `passing`.
+
+        It holds what indices said: keep it for one query, not longer.
+        """
+        return PassingRows(
+            self._session.files,
+            self._snapshot,
+            self.filter.expression,
+            self._answer(deadline),
+            covered_only=self._covered_only,
+        )
 
     def steps(self, deadline: Deadline, *, resident_only: bool = False) -> FilterSteps:
         """Describe how `passing` finds the rows of all fragments; asks indices for that.
@@ -146,7 +164,7 @@ class RowFilter:
         key = self.key("steps")
         if resident_only and key not in self._session.cache:
             raise NotResidentError("indices have to be asked")
-        return self._session.cache.get_or_load(key, lambda: self._rows(deadline).steps())
+        return self._session.cache.get_or_load(key, lambda: self.rows(deadline).steps())
 
     def mask(
         self,
@@ -179,9 +197,11 @@ class RowFilter:
         )
 
     def _judged(
-        self, fragment_ids: Collection[FragmentId], deadline: Deadline
+        self,
+        fragment_ids: Collection[FragmentId],
+        rows: Callable[[], PassingRows],
+        deadline: Deadline,
     ) -> Iterator[Mapping[FragmentId, RowMask]]:
-        rows = cache(partial(self._rows, deadline))  # so that indices are asked once at most
         for some in self._pieces(fragment_ids):
             by_key: dict[Hashable, FragmentId] = {self.key(each): each for each in some}
             masks = self._session.cache.get_or_load_many(
@@ -211,15 +231,6 @@ class RowFilter:
                 piece, num_rows = [], 0
         if piece:
             yield piece
-
-    def _rows(self, deadline: Deadline) -> PassingRows:
-        return PassingRows(
-            self._session.files,
-            self._snapshot,
-            self.filter.expression,
-            self._answer(deadline),
-            covered_only=self._covered_only,
-        )
 
     def _answer(self, deadline: Deadline) -> IndexAnswer:
         """Return what indices say; they are asked anew each time where some are damaged."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FieldId
 from lance_core.index.coverage import effective_coverage
@@ -18,7 +19,7 @@ from lance_core.query.current_rows import rows_of_old_fragments
 from lance_core.query.plan import SkippedSegment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from lance_core.expr.index_query import IndexLeaf, LeafQuery
     from lance_core.index.scalar.segment import ScalarSegment
@@ -37,15 +38,18 @@ _PREFERENCE = {  # exact ones first, then by how few rows are left to look at
 }
 _CONTESTED = "other segments of the index claim the same fragments"
 _NO_COVERAGE = "it covers no fragment of this version"
+_KEPT_BYTES = 512
+"""What keeping the indices of a column, or a segment of theirs, takes beside the coverage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoveringSegment:
-    """A segment that can be asked, and the live fragments that it answers for."""
+    """A segment that can be asked, and the live fragments that it answers for.
 
-    index_name: str
-    uuid: str
-    segment: ScalarSegment
+    It does not hold what was opened: that belongs to the cache.
+    """
+
+    metadata: IndexMetadata
     coverage: BitMap
 
 
@@ -53,7 +57,8 @@ class CoveringSegment:
 class SegmentQuery:
     """What one segment is asked, and the fragments for which its answer counts."""
 
-    source: CoveringSegment
+    index_name: str
+    segment: ScalarSegment
     query: LeafQuery
     coverage: BitMap
 
@@ -65,15 +70,23 @@ class ScalarIndex:
     name: str
     created_at_ms: int
     segments: tuple[CoveringSegment, ...]
+    num_fragments: int
 
-    @property
-    def coverage(self) -> BitMap:
-        """Fragments that its segments cover."""
-        return BitMap.union(BitMap(), *(each.coverage for each in self.segments))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnIndices:
+    """The indices on one column at one version; ``nbytes`` are those held, without segments.
+
+    ``skipped`` are segments that cannot be used, and why.
+    """
+
+    indices: tuple[ScalarIndex, ...]
+    skipped: tuple[SkippedSegment, ...]
+    nbytes: int
 
 
 class ScalarIndices:
-    """Opens the scalar indices of one version, those of a column when it is first asked about.
+    """Finds the scalar indices of one version; those of a column are looked up once and kept.
 
     Parameters
     ----------
@@ -81,26 +94,17 @@ class ScalarIndices:
         Cache, and the version.
     reuse
         Deferred compactions that index files may not have followed, None where there were none.
-
-    Attributes
-    ----------
-    skipped
-        Segments on the columns asked about that cannot be used, and why.
     """
 
     def __init__(self, session: Session, snapshot: Snapshot, reuse: FragmentReuse | None) -> None:
-        self.skipped: list[SkippedSegment] = []
         self._cache = session.cache
         self._snapshot = snapshot
-        self._history = None if reuse is None else reuse.history
-        self._old_rows = {} if reuse is None else rows_of_old_fragments(reuse)
-        self._num_rows: dict[int, int] = {
-            fragment.id: fragment.physical_rows for fragment in snapshot.fragments
-        }
-        if reuse is not None:
-            self._num_rows |= rows_of_old_fragments(reuse)
-        self._live = BitMap(snapshot.fragments_by_id)
-        self._by_field: dict[FieldId, tuple[ScalarIndex, ...]] = {}
+        self._reuse = reuse
+
+    def skipped(self, field_ids: Iterable[int]) -> tuple[SkippedSegment, ...]:
+        """Return the segments on some columns that cannot be used, and why; errors as `queries`."""
+        columns = [self._on_field(FieldId(each)) for each in dict.fromkeys(field_ids)]
+        return tuple(each for column in columns for each in column.skipped)
 
     def queries(self, leaf: IndexLeaf) -> list[SegmentQuery]:
         """Return what to ask which segments, so that every fragment is answered for once at most.
@@ -113,93 +117,118 @@ class ScalarIndices:
         CorruptFileError
             A segment's header is damaged or missing.
         """
+        field_id = FieldId(leaf.field_id)
         candidates = [
-            (place, _PREFERENCE[each.segment.kind], index, each, query)
-            for index in self._on_field(leaf)
-            for each in index.segments
+            (place, _PREFERENCE[segment.kind], index, covering, segment, query)
+            for index in self._on_field(field_id).indices
+            for covering in index.segments
+            for segment in (self._open(covering.metadata, field_id),)
             for place, query in enumerate(leaf.queries)
-            if each.segment.supports(query)
-            and not any(each.segment.supports(other) for other in leaf.queries[:place])
+            if segment.supports(query)
+            and not any(segment.supports(other) for other in leaf.queries[:place])
         ]
-        candidates.sort(
-            key=lambda c: (c[1], c[0], -len(c[2].coverage), c[2].created_at_ms, c[2].name)
-        )
+        if len(candidates) > 1:
+            candidates.sort(
+                key=lambda c: (c[1], c[0], -c[2].num_fragments, c[2].created_at_ms, c[2].name)
+            )
         queries, taken = [], BitMap()
-        for _, _, _, source, query in candidates:
-            left = source.coverage - taken
+        for _, _, index, covering, segment, query in candidates:
+            left = covering.coverage - taken
             if left:
-                queries.append(SegmentQuery(source, query, left))
+                queries.append(SegmentQuery(index.name, segment, query, left))
                 taken |= left
         return queries
 
-    def _on_field(self, leaf: IndexLeaf) -> tuple[ScalarIndex, ...]:
-        field_id = FieldId(leaf.field_id)
-        known = self._by_field.get(field_id)
-        if known is None:
-            known = self._by_field[field_id] = tuple(self._indices(field_id))
-        return known
+    def _on_field(self, field_id: FieldId) -> ColumnIndices:
+        snapshot = self._snapshot
+        name = (snapshot.incarnation, field_id)
+        key = CacheKey("scalar indices", snapshot.scheduler.store.key, name)
+        return self._cache.get_or_load(key, lambda: self._find(field_id))
 
-    def _indices(self, field_id: FieldId) -> Iterator[ScalarIndex]:
-        by_name: dict[str, list[tuple[IndexMetadata, CoveringSegment]]] = {}
+    def _find(self, field_id: FieldId) -> ColumnIndices:
+        by_name: dict[str, list[CoveringSegment]] = {}
+        skipped: list[SkippedSegment] = []
         for metadata in self._snapshot.indices:
             if field_id not in metadata.field_ids or metadata.is_system:
                 continue
-            found = self._open(metadata, field_id)
+            found = self._covering(metadata, field_id)
             if isinstance(found, Unusable):
-                self._skip(metadata, found.reason)
+                skipped.append(_skipped(metadata, found.reason))
             else:
-                by_name.setdefault(metadata.name, []).append((metadata, found))
+                by_name.setdefault(metadata.name, []).append(found)
+        indices = []
         for name, own in by_name.items():
-            created = min(_created(metadata) for metadata, _ in own)
-            yield ScalarIndex(name, created, tuple(self._uncontested(own)))
+            segments = tuple(_uncontested(own))
+            used = {each.metadata.uuid for each in segments}
+            left_out = [each.metadata for each in own if each.metadata.uuid not in used]
+            skipped += [_skipped(each, _CONTESTED) for each in left_out]
+            created = min(_created(each.metadata) for each in own)
+            num_fragments = sum(len(each.coverage) for each in segments)
+            indices.append(ScalarIndex(name, created, segments, num_fragments))
+        return ColumnIndices(tuple(indices), tuple(skipped), _nbytes(indices, skipped))
 
-    def _open(self, metadata: IndexMetadata, field_id: FieldId) -> CoveringSegment | Unusable:
+    def _covering(self, metadata: IndexMetadata, field_id: FieldId) -> CoveringSegment | Unusable:
         kind = classify(metadata)
         if isinstance(kind, Unusable):
             return kind
         if not kind.may_be_scalar:
             return Unusable(f"a {kind} index answers no condition")
-        coverage = effective_coverage(metadata, self._live, self._history)
-        if not coverage:
-            return Unusable(_NO_COVERAGE)
-        segment = self._segment(metadata, field_id)
-        if isinstance(segment, Unusable):
-            return segment
-        return CoveringSegment(metadata.name, metadata.uuid, segment, coverage)
+        history = None if self._reuse is None else self._reuse.history
+        live = BitMap(self._snapshot.fragments_by_id)
+        coverage = effective_coverage(metadata, live, history)
+        obstacle = self._obstacle(metadata, field_id) if coverage else Unusable(_NO_COVERAGE)
+        return CoveringSegment(metadata, coverage) if obstacle is None else obstacle
 
-    def _segment(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment | Unusable:
-        field = self._snapshot.schema.by_id(field_id)
+    def _obstacle(self, metadata: IndexMetadata, field_id: FieldId) -> Unusable | None:
+        """Return what keeps a segment from being used, once it is opened."""
         try:
-            folder = self._snapshot.index_place(metadata)
-            segment = open_scalar_segment(folder, metadata, self._cache, field)
+            segment = self._open(metadata, field_id)
         except UnusableSegmentError as error:
             return Unusable(error.reason)
         except UnsupportedFeatureError as error:
             return Unusable(str(error))
-        if isinstance(segment, ZoneSegment) and segment.may_lack_rows(self._num_rows):
+        if isinstance(segment, ZoneSegment) and segment.may_lack_rows(self._num_rows()):
             return Unusable(MISPLACED)
-        return segment
+        return None
 
-    def _uncontested(
-        self, segments: Sequence[tuple[IndexMetadata, CoveringSegment]]
-    ) -> Iterator[CoveringSegment]:
-        """Yield segments without the fragments that several of them claim.
+    def _open(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment:
+        snapshot = self._snapshot
+        field = snapshot.schema.by_id(field_id)
+        return open_scalar_segment(snapshot.index_place(metadata), metadata, self._cache, field)
 
-        Which of them holds a row, and whether as it is now, is not told.
-        """
-        seen, contested = BitMap(), BitMap()
-        for _, segment in segments:
-            contested |= seen & segment.coverage
-            seen |= segment.coverage
-        for metadata, segment in segments:
-            coverage = segment.coverage - contested
-            if coverage:
-                yield replace(segment, coverage=coverage)
-            else:
-                self._skip(metadata, _CONTESTED)
+    def _num_rows(self) -> Mapping[int, int]:
+        """Return the rows of each fragment, those that deferred compactions rewrote included."""
+        num_rows: dict[int, int] = {
+            each.id: each.physical_rows for each in self._snapshot.fragments
+        }
+        if self._reuse is not None:
+            num_rows |= rows_of_old_fragments(self._reuse)
+        return num_rows
 
-    def _skip(self, metadata: IndexMetadata, reason: str) -> None:
-        self.skipped.append(SkippedSegment(metadata.name, metadata.uuid, reason))
+
+def _uncontested(segments: Sequence[CoveringSegment]) -> Iterator[CoveringSegment]:
+    """Yield segments without the fragments that several of them claim.
+
+    Which of them holds a row, and whether as it is now, is not told.
+    """
+    seen, contested = BitMap(), BitMap()
+    for each in segments:
+        contested |= seen & each.coverage
+        seen |= each.coverage
+    for each in segments:
+        coverage = each.coverage - contested
+        if coverage:
+            yield CoveringSegment(each.metadata, coverage)
+
+
+def _nbytes(indices: Sequence[ScalarIndex], skipped: Sequence[SkippedSegment]) -> int:
+    segments = [each for index in indices for each in index.segments]
+    coverage = sum(len(each.coverage.serialize()) for each in segments)
+    return coverage + _KEPT_BYTES * (1 + len(indices) + len(segments) + len(skipped))
+
+
+def _skipped(metadata: IndexMetadata, reason: str) -> SkippedSegment:
+    return SkippedSegment(metadata.name, metadata.uuid, reason)
 
 
 def _created(metadata: IndexMetadata) -> int:

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 from lance_core.query.judged_rows import RowJudge
 from lance_core.query.named_rows import named_rows
 from lance_core.query.row_filter import checking
-from lance_core.scan.masked_rows import MaskedRows
+from lance_core.scan.chosen_rows import BitmapRows, MaskedRows
 from lance_core.scan.projection import resolve_projection
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
+    from lance_core.scan.filtered_rows import ChosenRows
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
@@ -58,8 +59,9 @@ class ScanTest:
         self._cache = session.cache
         self._deadline = deadline
         self._named = named_rows(session.files, snapshot, test.expression)
-        self._judge = RowJudge(session.files, snapshot, test.expression)
-        self._indexed = row_filter.indexed_fragments(deadline())
+        if self._named is not None:
+            self._judge = RowJudge(session.files, snapshot, test.expression)
+        self._rows = row_filter.rows(deadline())
 
     @property
     def num_named(self) -> int | None:
@@ -70,21 +72,23 @@ class ScanTest:
         """Tell for each row whether the filter is true."""
         return self._filter.filter.holds(batch, checking(self._deadline()))
 
-    def known(self, fragment: Fragment) -> MaskedRows | None:
+    def known(self, fragment: Fragment) -> ChosenRows | None:
         """Return the rows of a fragment that pass, unless finding them reads whole columns."""
         if self._named is not None:
-            return self._of_named(fragment)
-        is_told = fragment.id in self._indexed or self._filter.key(fragment.id) in self._cache
-        if not is_told:
+            return self._of_named(self._named.get(fragment.id, _NO_ROWS), fragment)
+        named = self._rows.named(fragment.id)
+        if named is not None:
+            return BitmapRows(named)
+        is_judged = self._filter.key(fragment.id) in self._cache
+        if not is_judged and not self._rows.is_told(fragment.id):
             return None
         passing = self._filter.passing([fragment.id], self._deadline())[fragment.id]
         return MaskedRows(passing.words, passing.num_rows)
 
-    def _of_named(self, fragment: Fragment) -> MaskedRows:
+    def _of_named(self, named: BitMap, fragment: Fragment) -> ChosenRows:
         """Return those that pass of the rows which the filter names."""
-        named = _NO_ROWS if self._named is None else self._named.get(fragment.id, _NO_ROWS)
         if len(named) == 0:
-            return MaskedRows(np.empty(0, np.uint64), 0)
+            return BitmapRows(named)
         passes = self._judge.of_rows({fragment.id: named}, self._deadline())[fragment.id]
         return MaskedRows(
             np.packbits(passes, bitorder="little").view(np.uint64), int(np.count_nonzero(passes))

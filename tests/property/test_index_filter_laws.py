@@ -21,11 +21,11 @@ from lance_core.io.memory_store import MemoryStore
 from lance_core.query.current_rows import CurrentRows
 from lance_core.query.filter_parts import AllOf, Lookup, lookups_of, parts_of
 from lance_core.query.index_filter import ask_indices
-from lance_core.query.scalar_indices import CoveringSegment, SegmentQuery
+from lance_core.query.scalar_indices import SegmentQuery
 from lance_core.table.files import TableFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from lance_core.expr.index_query import LeafQuery
     from lance_core.expr.tree import Node
@@ -164,15 +164,18 @@ class Segment:
 @dataclass
 class Indices:
     segments: Sequence[tuple[Segment, BitMap]]
-    skipped: tuple[()] = ()
+
+    def skipped(self, field_ids: Iterable[int]) -> tuple[()]:
+        del field_ids
+        return ()
 
     def queries(self, leaf: IndexLeaf) -> list[SegmentQuery]:
         taken = BitMap()
         queries = []
         for segment, coverage in self.segments:
             if segment.column == COLUMNS[leaf.field_id] and coverage - taken:
-                source = CoveringSegment("i", "u", segment, coverage)  # type: ignore[arg-type]
-                queries.append(SegmentQuery(source, leaf.queries[0], coverage - taken))
+                asked = SegmentQuery("i", segment, leaf.queries[0], coverage - taken)  # type: ignore[arg-type]
+                queries.append(asked)
                 taken |= coverage
         return queries
 

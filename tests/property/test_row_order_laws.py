@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
+from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.row_set import words_of
-from lance_core.scan.masked_rows import MaskedRows
+from lance_core.scan.chosen_rows import BitmapRows, MaskedRows
 from lance_core.scan.ordering import OrderBy, require_ordered, sortable, sorted_positions
 from lance_core.scan.top_rows import TopRows
 
@@ -107,13 +108,13 @@ def test_the_top_rows_are_the_first_of_all_sorted(
 
 
 @given(st.sets(st.integers(0, 200_000), max_size=50), st.integers(0, 60), st.integers(0, 60))
-def test_members_of_a_bitset_are_found_by_their_places(
+def test_members_of_a_set_are_found_by_their_places(
     members: set[int], start: int, stop: int
 ) -> None:
     words = words_of(np.array(sorted(members), np.uint32), 200_001)
     start, stop = min(start, len(members)), min(stop, len(members))
-    rows = MaskedRows(words, len(members))
-    assert rows.row_offsets(start, max(start, stop)).tolist() == sorted(members)[start:stop]
+    for rows in (MaskedRows(words, len(members)), BitmapRows(BitMap(members))):
+        assert rows.row_offsets(start, max(start, stop)).tolist() == sorted(members)[start:stop]
 
 
 @pytest.mark.parametrize(

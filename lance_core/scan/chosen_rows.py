@@ -1,4 +1,4 @@
-"""Rows of a fragment that a bitset holds, a few at a time."""
+"""Rows of a fragment that a set holds, a few at a time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.row_set import to_ordinals
+from lance_core.row_set import bitmap_offsets, to_ordinals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pyroaring import BitMap
 
 _BLOCK_WORDS = 1024
 _WORD_BITS = 64
@@ -49,3 +50,19 @@ class MaskedRows:
         counts = np.bitwise_count(self._words).astype(np.int64)
         starts = np.arange(0, len(counts), _BLOCK_WORDS)
         return np.concatenate(([0], np.cumsum(np.add.reduceat(counts, starts))))
+
+
+class BitmapRows:
+    """The members of a bitmap of row offsets, by their places."""
+
+    def __init__(self, offsets: BitMap) -> None:
+        self._offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def row_offsets(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the members of places ``[start, stop)``, in ascending order."""
+        is_whole = start == 0 and stop == len(self)
+        some = self._offsets if is_whole else self._offsets[start:stop]
+        return bitmap_offsets(some).astype(np.int64)
