@@ -85,6 +85,7 @@ def _write_sets(
 def _elements(rows: Iterable[IndexedRows], nulls: GrowingSet) -> Iterator[IndexedRows]:
     """Yield the elements of lists, each with the name of its row; rows without a list are noted."""
     for piece in rows:
-        nulls.add_nulls(piece)
-        parents = np.asarray(pc.list_parent_indices(piece.values), np.int64)
-        yield IndexedRows(pc.list_flatten(piece.values), piece.names[parents])
+        null_names, lists = piece.split_nulls()  # a null list may have elements that do not count
+        nulls.add(null_names)
+        parents = np.asarray(pc.list_parent_indices(lists.values), np.int64)
+        yield IndexedRows(pc.list_flatten(lists.values), lists.names[parents])

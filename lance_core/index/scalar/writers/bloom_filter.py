@@ -28,6 +28,9 @@ _MOST_BYTES = 128 << 20
 _WORD = np.dtype("<u4")
 _WORDS = 8
 _BITS = 32
+_FULL_LOAD = 1000
+"""Values of a block after which all its bits are set, but for one time in billions."""
+
 _BYTES_AT_ONCE = 16 << 20
 _MOST_AT_ONCE = 1024
 _SCHEMA = pa.schema(
@@ -146,6 +149,8 @@ def _error(load: float) -> float:
 
     Blocks have numbers of values that follow the distribution of Poisson.
     """
+    if load > _FULL_LOAD:
+        return 1.0
     most = int(load + 10 * math.sqrt(load)) + 60  # more are as good as impossible
     numbers = np.arange(most)
     logs = -load + numbers * math.log(load) - np.array([math.lgamma(n + 1) for n in range(most)])
