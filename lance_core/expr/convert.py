@@ -239,7 +239,8 @@ def _as_list(values: Values, kind: pa.DataType) -> Values:
     if not is_list(values.type) or pa.types.is_fixed_size_list(kind):
         return values.cast(kind)
     if isinstance(values, pa.Scalar):
-        return _as_list(pa.array([values], values.type), kind)[0]
+        one = pa.array([values], values.type) if values.is_valid else pa.nulls(1, values.type)
+        return _as_list(one, kind)[0]
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.large_list(values.type.value_type))
     items = convert(values.values, kind.value_type)

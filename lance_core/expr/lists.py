@@ -26,6 +26,8 @@ def as_array(values: Values, num_rows: int) -> pa.Array:
     """
     if isinstance(values, pa.Array):
         return values
+    if not values.is_valid:
+        return pa.nulls(num_rows, values.type)
     require_size(pa.array([values], values.type).nbytes * num_rows)
     return pa.repeat(values, num_rows)
 

@@ -202,6 +202,8 @@ class _Scanner:
     def _add_literal(self, kind: str, token: str, start: int) -> None:
         self._found.words.append(token)
         if kind == "number":
+            if self._last() is TokenType.DOT:
+                fail(start + 1, "the name of a part", shown(token))
             self._add(TokenType.NUMBER, token, start)
         elif kind == "binary":
             digits = token[2:] if token.startswith("0x") else token[2:-1]

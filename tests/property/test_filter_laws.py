@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from hypothesis import given, settings, strategies as st
 
 from lance_core.errors import LanceError
-from lance_core.expr.filter import parse_filter
+from lance_core.expr.filter import parse_expression, parse_filter
+from lance_core.expr.functions.registry import FUNCTIONS
+from tests.filter_examples import ANSWERED, ONLY_THEIRS, REFUSED
+from tests.filter_table import TABLE
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -75,6 +79,45 @@ def test_any_literal_is_compared_with_any_column_or_refused(column: str, test: s
             False,
             False,
         ]
+
+
+EXAMPLES = [*ANSWERED, *REFUSED, *ONLY_THEIRS]
+WORD = re.compile(r"'[^']*'|\w+|[^\w\s]|\s+")
+words = st.sampled_from(sorted({word for each in EXAMPLES for word in WORD.findall(each)}))
+EXAMPLE_ROWS = TABLE.combine_chunks().to_batches()[0]
+arguments = st.one_of(
+    st.sampled_from(["`my col`" if " " in name else name for name in TABLE.schema.names]),
+    st.sampled_from(["1", "'a'", "NULL", "-1", "1.5", "true", "[1, 2]", "date '2024-01-04'", "''"]),
+)
+
+
+@st.composite
+def changed_examples(draw: st.DrawFn) -> str:
+    """Examples with a few words replaced, added, left out or followed by others."""
+    parts = WORD.findall(draw(st.sampled_from(EXAMPLES)))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(parts)))
+        end = at + draw(st.integers(0, 2))
+        parts[at:end] = draw(st.lists(words, max_size=2))
+    return "".join(parts)
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(text=changed_examples())
+def test_any_change_of_an_example_is_judged_or_refused_with_its_place(text: str) -> None:
+    try:
+        parsed = parse_filter(text, TABLE.schema)
+        if set(parsed.columns) <= set(TABLE.schema.names):
+            assert len(parsed.holds(EXAMPLE_ROWS)) == TABLE.num_rows
+    except LanceError as error:
+        assert "the filter" in str(error)  # noqa: PT017  # most are no error
+
+
+@given(name=st.sampled_from(sorted(FUNCTIONS)), given=st.lists(arguments, max_size=3))
+def test_any_function_takes_any_values_or_refuses_them(name: str, given: list[str]) -> None:
+    with contextlib.suppress(LanceError):
+        made = parse_expression(f"{name}({', '.join(given)})", TABLE.schema)
+        assert made.evaluate(EXAMPLE_ROWS).type == made.type
 
 
 decimals = st.decimals(-99, 99, places=2)

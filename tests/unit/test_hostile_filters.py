@@ -117,7 +117,18 @@ def test_patterns_that_take_too_long_are_refused(text: str, message: str) -> Non
             "CAST(99999999 AS date) = date '2024-01-01'",
             "to_timestamp(9223372036854775807) = now()",
         ),
-        *("chr(0) = s", "array_has(l, NULL)", "[NULL] = l", "NULL", "*", "i = *", "count(*) = 1"),
+        *(
+            "chr(0) = s",
+            "array_has(l, NULL)",
+            "[NULL] = l",
+            "l = NULL",
+            "l IN (NULL)",
+            "i . 0. = 1",
+            "NULL",
+            "*",
+            "i = *",
+            "count(*) = 1",
+        ),
     ],
 )
 def test_any_of_these_is_judged_or_refused(text: str) -> None:
