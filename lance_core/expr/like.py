@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.lists import as_array
+from lance_core.expr.substring import contains
 
 if TYPE_CHECKING:
     from lance_core.expr.convert import Values
@@ -80,6 +81,8 @@ def _without_regex(texts: Values, pieces: list[tuple[str, str]]) -> Values | Non
     if "any" not in shape and "one" not in shape:
         return pc.equal(texts, pa.scalar("".join(text for _, text in pieces), texts.type))
     if shape == ["any", "text", "any"]:
+        if isinstance(texts, pa.Array):
+            return contains(texts, pieces[1][1])
         return pc.match_substring(texts, pattern=pieces[1][1])
     if shape.count("any") != 1 or "one" in shape:
         return None
