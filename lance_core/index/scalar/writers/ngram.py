@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _FILE = "ngram_postings.lance"
 _NULL_TOKEN = 0
+_BYTES_AT_ONCE = 1 << 20
+"""Of texts, whose trigrams take some fifty times as much while they are found."""
+
 _FORM = SetForm(has_lengths=False, encode=encode_treemap)
 _SCHEMA = pa.schema(
     [
@@ -58,8 +61,16 @@ def write_ngram(rows: Iterable[IndexedRows], files: SegmentFiles, memory_bytes: 
 
 def _tokens(rows: Iterable[IndexedRows]) -> Iterator[IndexedRows]:
     """Yield the trigrams of texts, each with the name of its row."""
-    for piece in rows:
+    for piece in _small(rows):
         nulls, texts = piece.split_nulls()
         places, tokens = trigrams_of_texts(texts.values)
         yield IndexedRows(pa.array(np.full(len(nulls), _NULL_TOKEN, np.uint32)), nulls)
         yield IndexedRows(pa.array(tokens), texts.names[places])
+
+
+def _small(rows: Iterable[IndexedRows]) -> Iterator[IndexedRows]:
+    """Cut pieces into such of few bytes."""
+    for piece in rows:
+        step = max(len(piece) * _BYTES_AT_ONCE // max(piece.nbytes, 1), 1)
+        for start in range(0, len(piece), step):
+            yield piece.part(start, min(start + step, len(piece)))
