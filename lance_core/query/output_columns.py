@@ -57,7 +57,6 @@ def output_columns(
     with_row_id: bool,
     params: Mapping[str, object] | None,
     check: Check,
-    others: Sequence[pa.Field] = (),
 ) -> OutputColumns:
     """Resolve the columns of an answer.
 
@@ -73,8 +72,6 @@ def output_columns(
         Values of the ``$name`` in expressions.
     check
         Called while expressions are read.
-    others
-        Columns beside those of the table that expressions may name; they are not read.
 
     Raises
     ------
@@ -97,33 +94,25 @@ def output_columns(
         if isinstance(each, str):
             sources[name] = each
         else:
-            sources[name] = _expression(schema, each.text, params, others, check)
+            sources[name] = _expression(schema, each.text, params, check)
     if with_row_id:
         sources.setdefault(PseudoColumn.ROW_ID.value, PseudoColumn.ROW_ID.value)
-    return _made_of(schema, sources, others)
+    return _made_of(schema, sources)
 
 
 def _expression(
     schema: LanceSchema,
     text: str,
     params: Mapping[str, object] | None,
-    others: Sequence[pa.Field],
     check: Check,
 ) -> Expression | str:
     """Return an expression, or the path of a column that is shown as it is."""
-    parsed = parse_expression(
-        text, schema, params=params, others=others, limits=LIMITS, check=check
-    )
+    parsed = parse_expression(text, schema, params=params, limits=LIMITS, check=check)
     return parsed.tree.path if isinstance(parsed.tree, Column) else parsed
 
 
-def _made_of(
-    schema: LanceSchema, sources: Mapping[str, Expression | str], others: Sequence[pa.Field]
-) -> OutputColumns:
-    given = {field.name: field for field in others}
-    paths = [path for path in _paths(sources.values()) if path not in given]
-    stored = resolve_projection(schema, paths)
-    shown = {**given, **{field.name: field for field in stored.schema}}
+def _made_of(schema: LanceSchema, sources: Mapping[str, Expression | str]) -> OutputColumns:
+    stored = resolve_projection(schema, _paths(sources.values()))
     makers: list[Compute] = []
     fields: list[pa.Field] = []
     for name, source in sources.items():
@@ -132,7 +121,7 @@ def _made_of(
             fields.append(pa.field(name, source.type))
         else:
             makers.append(_picked(source))
-            fields.append(shown[source].with_name(name))
+            fields.append(stored.schema.field(source).with_name(name))
     return OutputColumns(stored, pa.schema(fields), tuple(makers))
 
 
