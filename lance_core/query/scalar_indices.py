@@ -10,7 +10,7 @@ from pyroaring import BitMap
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FieldId
-from lance_core.index.coverage import effective_coverage
+from lance_core.index.coverage import doubtful_coverage, effective_coverage
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.zone_segment import ZoneSegment
@@ -176,6 +176,7 @@ class ScalarIndices:
         history = None if self._reuse is None else self._reuse.history
         live = BitMap(self._snapshot.fragments_by_id)
         coverage = effective_coverage(metadata, live, history)
+        coverage -= doubtful_coverage(metadata, live, history)
         obstacle = self._obstacle(metadata, field_id) if coverage else Unusable(_NO_COVERAGE)
         return CoveringSegment(metadata, coverage) if obstacle is None else obstacle
 

@@ -123,3 +123,30 @@ def test_many_tests_of_one_column_are_one_question(tmp_path):
     assert ids(tmp_path / "t", text) == list(range(0, 3_000, 2))
     assert plan(tmp_path / "t", text).count("IndexLookup") == 1
     assert ids(tmp_path / "t", f"NOT ({text})") == list(range(1, 3_000, 2))
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_rows_that_pylance_loses_by_two_ways_to_compact_are_scanned(tmp_path, kind):
+    table = pa.table({"id": range(60), "x": [i % 5 for i in range(60)]})
+    dataset = write(tmp_path / "t", table, max_rows_per_file=10)
+    dataset.create_scalar_index("x", kind)
+    dataset.delete("id % 7 = 3")
+    dataset.optimize.compact_files(target_rows_per_fragment=60, defer_index_remap=True)
+    assert "FilterScan" not in plan(tmp_path / "t", "x = 2")
+    dataset.delete("id % 7 = 4")
+    dataset.optimize.compact_files(target_rows_per_fragment=60)
+    expected = [i for i in range(60) if i % 5 == 2 and i % 7 not in {3, 4}]
+    if kind == "BTREE":
+        assert dataset.to_table(filter="x = 2").num_rows == 0
+    assert ids(tmp_path / "t", "x = 2") == expected
+    assert "FilterScan" in plan(tmp_path / "t", "x = 2")
+
+
+def test_an_index_beside_a_deferred_compaction_is_believed(tmp_path):
+    table = pa.table({"id": range(60), "x": [i % 5 for i in range(60)]})
+    dataset = write(tmp_path / "t", table, max_rows_per_file=10)
+    dataset.create_scalar_index("x", "BTREE")
+    dataset.delete("id % 7 = 3 AND id < 30")
+    dataset.optimize.compact_files(target_rows_per_fragment=30, defer_index_remap=True)
+    assert "FilterScan" not in plan(tmp_path / "t", "x = 2")
+    assert len(ids(tmp_path / "t", "x = 2")) == len(dataset.to_table(filter="x = 2"))
