@@ -10,6 +10,7 @@ from lance_core.errors import UnknownColumnError
 from lance_core.expr.tree import Column, Part
 from lance_core.schema.arrow import to_arrow_field
 from lance_core.schema.blobs import described
+from lance_core.schema.field import LanceField
 from lance_core.schema.tree import LanceSchema
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Names:
         return Part(node, name, kind, place)
 
     def _top(self, name: str, *, is_exact: bool) -> str | None:
+        if self._own(name) is not None:
+            return name
         names = (*self.all, *ROW_COLUMNS)
         if name in names:
             return name
@@ -124,13 +127,17 @@ class Names:
     def _field(self, top: str) -> pa.Field:
         if top in self._others:
             return self._others[top]
-        if top not in self._schema.names:
+        own = self._own(top)
+        if own is None:
             return pa.field(top, pa.uint64())
+        return to_arrow_field(described(own)) if isinstance(own, LanceField) else own
+
+    def _own(self, name: str) -> LanceField | pa.Field | None:
+        """Return the first column of the table that has exactly this name."""
         if isinstance(self._schema, LanceSchema):
-            return to_arrow_field(
-                described(next(each for each in self._schema.fields if each.name == top))
-            )
-        return self._schema.field(self._schema.get_all_field_indices(top)[0])
+            return self._schema.top(name)
+        places = self._schema.get_all_field_indices(name)
+        return self._schema.field(places[0]) if len(places) > 0 else None
 
     def _unknown(self, parts: Sequence[tuple[str, bool]], place: int) -> UnknownColumnError:
         path = ".".join(name for name, _ in parts)

@@ -23,11 +23,12 @@ _BELOW: Mapping[type, tuple[str, ...]] = {
     tree.Item: ("child", "index"),
 }
 """Attributes that hold what is below a node; of others, it is ``child``."""
+_OF_CHILDREN = (tree.And, tree.Or, tree.Items)
 
 
 def children_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes right below a node, in the order in which they are written."""
-    if isinstance(node, tree.And | tree.Or | tree.Items):
+    if isinstance(node, _OF_CHILDREN):
         return node.children
     if isinstance(node, tree.Call):
         return node.arguments

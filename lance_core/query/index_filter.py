@@ -166,6 +166,8 @@ def ask_indices(
 
 
 def _coverage(queries: Sequence[SegmentQuery]) -> BitMap:
+    if len(queries) == 1:
+        return queries[0].coverage
     return BitMap.union(BitMap(), *(each.coverage for each in queries))
 
 

@@ -86,7 +86,7 @@ class ColumnIndices:
 
 
 class ScalarIndices:
-    """Finds the scalar indices of one version; those of a column are looked up once and kept.
+    """Finds the scalar indices of one version; those of a column are kept in the cache.
 
     Parameters
     ----------
@@ -100,6 +100,7 @@ class ScalarIndices:
         self._cache = session.cache
         self._snapshot = snapshot
         self._reuse = reuse
+        self._columns: dict[FieldId, ColumnIndices] = {}
 
     def skipped(self, field_ids: Iterable[int]) -> tuple[SkippedSegment, ...]:
         """Return the segments on some columns that cannot be used, and why; errors as `queries`."""
@@ -131,19 +132,24 @@ class ScalarIndices:
             candidates.sort(
                 key=lambda c: (c[1], c[0], -c[2].num_fragments, c[2].created_at_ms, c[2].name)
             )
-        queries, taken = [], BitMap()
+        queries: list[SegmentQuery] = []
+        taken = BitMap()
         for _, _, index, covering, segment, query in candidates:
-            left = covering.coverage - taken
+            left = covering.coverage - taken if queries else covering.coverage
             if left:
                 queries.append(SegmentQuery(index.name, segment, query, left))
                 taken |= left
         return queries
 
     def _on_field(self, field_id: FieldId) -> ColumnIndices:
-        snapshot = self._snapshot
-        name = (snapshot.incarnation, field_id)
-        key = CacheKey("scalar indices", snapshot.scheduler.store.key, name)
-        return self._cache.get_or_load(key, lambda: self._find(field_id))
+        known = self._columns.get(field_id)
+        if known is None:
+            snapshot = self._snapshot
+            name = (snapshot.incarnation, field_id)
+            key = CacheKey("scalar indices", snapshot.scheduler.store.key, name)
+            known = self._cache.get_or_load(key, lambda: self._find(field_id))
+            self._columns[field_id] = known
+        return known
 
     def _find(self, field_id: FieldId) -> ColumnIndices:
         by_name: dict[str, list[CoveringSegment]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.file.windows import WindowSizes
+    from lance_core.scan.late_columns import SplitColumns
     from lance_core.table.files import TableFiles
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
@@ -151,13 +153,30 @@ class _PassingScan:
         self._files = files
         self._snapshot = snapshot
         self._test = test
-        self._judged = split_columns(test.projection, projection)
-        self._known = split_columns(_NOTHING, projection)
-        self._test_sizes = sizes_for(test.projection, batch_rows, _TEST_BYTES)
-        self._late_sizes = sizes_for(self._judged.late, batch_rows, _LATE_BYTES)
-        self._known_sizes = sizes_for(projection, batch_rows, _LATE_BYTES)
+        self._projection = projection
+        self._batch_rows = batch_rows
         self._share = 0.0
         self._row_seconds = 0.0
+
+    @cached_property
+    def _judged(self) -> SplitColumns:
+        return split_columns(self._test.projection, self._projection)
+
+    @cached_property
+    def _known(self) -> SplitColumns:
+        return split_columns(_NOTHING, self._projection)
+
+    @cached_property
+    def _test_sizes(self) -> WindowSizes:
+        return sizes_for(self._test.projection, self._batch_rows, _TEST_BYTES)
+
+    @cached_property
+    def _late_sizes(self) -> WindowSizes:
+        return sizes_for(self._judged.late, self._batch_rows, _LATE_BYTES)
+
+    @cached_property
+    def _known_sizes(self) -> WindowSizes:
+        return sizes_for(self._projection, self._batch_rows, _LATE_BYTES)
 
     def depth(self) -> int:
         """Return how many windows to judge ahead, by what the first one took."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.file.windows import only_rows
+from lance_core.file.windows import least_row_bytes, only_rows
 from lance_core.scan.assemble import arrays_of, joined_columns
 from lance_core.scan.live_rows import MAX_GAP_ROWS, cover
 from lance_core.scan.projection import PseudoColumn
@@ -85,7 +85,13 @@ class FragmentColumns:
 
     @cached_property
     def row_bytes(self) -> float:
-        """What a live row takes in the files, as an average that is at least 1."""
+        """What a live row takes in the files, as an average that is at least 1.
+
+        Where all columns are numbers it is what they take decoded, which the files need not tell.
+        """
+        kinds = self._projection.schema.types
+        if all(map(pa.types.is_primitive, kinds)):
+            return max(sum(map(least_row_bytes, kinds)), 1.0)
         num_rows = max(len(self.live), 1)
         return max(self.stored_bytes(0, num_rows) / num_rows, 1.0)
 
@@ -98,7 +104,8 @@ class FragmentColumns:
             Shape ``(n,)``, ascending, at least one.
         """
         among = int(row_offsets[-1] - row_offsets[0]) + 1
-        if len(row_offsets) >= among * self._dense_share:
+        is_dense = len(row_offsets) >= among * _DENSE_SHARE
+        if is_dense and len(row_offsets) >= among * self._dense_share:
             return self._read_among(row_offsets, among)
         if len(self._projection.columns) == 0:
             return only_rows(len(row_offsets))

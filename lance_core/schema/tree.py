@@ -34,6 +34,10 @@ class LanceSchema:
         """Names of the top-level fields."""
         return tuple(top.name for top in self.fields)
 
+    def top(self, name: str) -> LanceField | None:
+        """Return the top-level field of a name, the first of several."""
+        return self._by_name.get(name)
+
     def walk(self) -> Iterator[LanceField]:
         """Yield every field, parents before children: the order in which a file lists them."""
         for top in self.fields:
