@@ -150,8 +150,10 @@ class ByteCache:
         held = self._hit(key)
         if held is not None:
             return cast("V", held)
-        (value,) = self.get_or_load_many([key], lambda _: [load()], on_evict=on_evict)
-        return value
+        found = self._flights.do_many(
+            [key], lambda claimed: self._load(claimed, lambda _: [load()], on_evict)
+        )
+        return cast("V", found[key])
 
     def get_or_load_many(
         self,
@@ -238,15 +240,22 @@ class ByteCache:
             )
 
     def _hit(self, key: Hashable) -> Sized | None:
-        """Return one value as ``_lookup`` does, at less cost; a miss is left for that to count."""
+        """Return one value as ``_lookup`` does, at less cost; None if it is not held."""
         with self._lock:
             value = self._held([key]).get(key)
+            figures = self._entries.figures.of(key)
             if value is None:
-                return None
-            self._hits += 1
-            self._entries.figures.of(key).hits += 1
+                self._misses += 1
+                figures.misses += 1
+            else:
+                self._hits += 1
+                figures.hits += 1
         self._announce_departures()
-        current_meter().cache_hits += 1
+        meter = current_meter()
+        if value is None:
+            meter.cache_misses += 1
+        else:
+            meter.cache_hits += 1
         return value
 
     def _lookup(self, keys: Sequence[Hashable]) -> dict[Hashable, Sized]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from lance_core.errors import CancelledByClientError, DeadlineExceededError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
@@ -19,13 +18,19 @@ _CONCERNS_ITS_CALLER_ONLY = (DeadlineExceededError, CancelledByClientError)
 
 
 class _Flight(Generic[V]):
-    """A load under way, and the thread that runs it."""
+    """A load, under way or ended, and the thread that runs it.
 
-    __slots__ = ("future", "thread")
+    Most end before anybody waits: what waiters wait for is made by the first of them.
+    """
+
+    __slots__ = ("ended", "error", "has_ended", "thread", "value")
 
     def __init__(self, thread: int) -> None:
-        self.future: Future[V] = Future()
         self.thread = thread
+        self.has_ended = False
+        self.ended: threading.Event | None = None
+        self.value: V | None = None
+        self.error: BaseException | None = None
 
 
 class SingleFlight(Generic[K, V]):
@@ -85,20 +90,23 @@ class SingleFlight(Generic[K, V]):
         try:
             values = dict(zip(own, load_many(list(own)), strict=True))
         except BaseException as error:
-            self._land(own)
-            for flight in own.values():
-                flight.future.set_exception(error)
+            self._land(own, {}, error)
             raise
-        self._land(own)
-        for key, flight in own.items():
-            flight.future.set_result(values[key])
+        self._land(own, values, None)
         return values
 
-    def _land(self, own: dict[K, _Flight[V]]) -> None:
+    def _land(
+        self, own: dict[K, _Flight[V]], values: Mapping[K, V], error: BaseException | None
+    ) -> None:
         """Forget the flights before waking the waiters: one that retries must not meet its own."""
         with self._lock:
-            for key in own:
+            for key, flight in own.items():
                 del self._running[key]
+                flight.value, flight.error = values.get(key), error
+                flight.has_ended = True
+        for flight in own.values():
+            if flight.ended is not None:
+                flight.ended.set()
 
     def _wait(
         self,
@@ -111,11 +119,17 @@ class SingleFlight(Generic[K, V]):
             closes_a_circle = self._leads_to(flight, thread)
             if not closes_a_circle:
                 self._waiting[thread] = flight
+                if flight.ended is None and not flight.has_ended:
+                    flight.ended = threading.Event()
         if closes_a_circle:
             (value,) = load_many([key])
             return value
         try:
-            return flight.future.result()
+            if flight.ended is not None:
+                flight.ended.wait()
+            if flight.error is not None:
+                raise flight.error
+            return cast("V", flight.value)
         except _CONCERNS_ITS_CALLER_ONLY:
             return self.do_many([key], load_many)[key]
         finally:
@@ -126,5 +140,5 @@ class SingleFlight(Generic[K, V]):
         """Tell whether ``flight`` waits, through any number of threads, for ``thread``."""
         behind: _Flight[V] | None = flight
         while behind is not None and behind.thread != thread:
-            behind = None if behind.future.done() else self._waiting.get(behind.thread)
+            behind = None if behind.has_ended else self._waiting.get(behind.thread)
         return behind is not None

@@ -46,5 +46,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 def columns_of(node: Node) -> tuple[str, ...]:
     """Return the paths of the columns that an expression looks at, each once, in order."""
-    paths = (each.path for each in walk(node) if isinstance(each, tree.Column))
-    return tuple(dict.fromkeys(paths))
+    paths: dict[str, None] = {}
+    waiting = [node]
+    while len(waiting) > 0:
+        each = waiting.pop()
+        if isinstance(each, tree.Column):
+            paths[each.path] = None
+        elif not isinstance(each, tree.Literal):
+            waiting.extend(reversed(children_of(each)))
+    return tuple(paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
     from lance_core.scan.filtered_rows import ChosenRows
+    from lance_core.scan.projection import Projection
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
@@ -40,10 +42,6 @@ class ScanTest:
     deadline
         Asked for while rows are judged.
 
-    Attributes
-    ----------
-    projection
-        The columns that the filter looks at.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class ScanTest:
         deadline: Callable[[], Deadline],
     ) -> None:
         test = row_filter.filter
-        self.projection = resolve_projection(snapshot.schema, test.columns)
+        self._schema = snapshot.schema
         self._filter = row_filter
         self._cache = session.cache
         self._deadline = deadline
@@ -62,6 +60,11 @@ class ScanTest:
         if self._named is not None:
             self._judge = RowJudge(session.files, snapshot, test.expression)
         self._rows = row_filter.rows(deadline())
+
+    @cached_property
+    def projection(self) -> Projection:
+        """The columns that the filter looks at."""
+        return resolve_projection(self._schema, self._filter.filter.columns)
 
     @property
     def num_named(self) -> int | None:
