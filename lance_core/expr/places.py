@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-_KNOW_THEIR_PLACE = (
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.HexString,
-    exp.Identifier,
-    exp.Anonymous,
-    exp.Paren,
+_KNOW_THEIR_PLACE = frozenset(
+    (
+        *(exp.Literal, exp.Boolean, exp.Null, exp.HexString),
+        *(exp.Identifier, exp.Anonymous, exp.Paren),
+    )
 )
 
 
 def place_of(node: exp.Expr) -> int:
     """Return the character that a node begins at, from 1: that of its leftmost part."""
-    while not isinstance(node, _KNOW_THEIR_PLACE):
+    while type(node) not in _KNOW_THEIR_PLACE:
         below = (
             next(iter(node.parts), None) if isinstance(node, exp.Column) else node.args.get("this")
         )
