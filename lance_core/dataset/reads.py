@@ -108,7 +108,7 @@ class DatasetReads:
         *,
         row_ids: int | Sequence[int] | None = None,
         column: str | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         metric: str | None = None,
         nprobes: int | None = None,
         minimum_nprobes: int | None = None,
@@ -142,7 +142,8 @@ class DatasetReads:
         column
             Vector column; None = the only one of that dimension.
         columns
-            Columns of the answer; None = all. ``_distance`` is added.
+            Columns of the answer, or expressions by name (``{"twice": "price * 2"}``), which may
+            use ``_distance``; None = all. ``_distance`` is added.
         metric
             ``l2`` (squared), ``cosine`` or ``dot``, for uint8 ``hamming``; None = that of the
             index, else ``l2`` or ``hamming``.
@@ -191,7 +192,7 @@ class DatasetReads:
             vectors=None if vectors is None else np.atleast_2d(vectors),
             k=k,
             column=column,
-            columns=_names(columns),
+            columns=_output(columns),
             metric=metric,
             min_probes=nprobes if minimum_nprobes is None else minimum_nprobes,
             max_probes=nprobes if maximum_nprobes is None else maximum_nprobes,

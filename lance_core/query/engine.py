@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.fitted_vectors import fit_vectors, metric_for
 from lance_core.query.indexed_filter import IndexUse
 from lance_core.query.measure import Measures
+from lance_core.query.output_columns import has_expressions
 from lance_core.query.plain_scan import PlainScan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
 from lance_core.query.postfilter import Postfilter
@@ -28,6 +30,7 @@ from lance_core.query.query_result import (
     AnswerShape,
     QueryResult,
     answer_shape,
+    computed_shape,
     joined,
     vector_answer,
 )
@@ -274,7 +277,8 @@ class QueryEngine:
         found = self._without_skipped(found, prepared, measures, deadline)
         deadline.check("reading the rows found")
         with measures.measure(TAKE) as facts:
-            rows = _take(found, prepared, batched=_is_batched(request, prepared.column))
+            batched = _is_batched(request, prepared.column)
+            rows = _take(found, prepared, deadline, batched=batched)
             facts.rows = num_rows = rows.num_rows
         stats = self._stats(
             meter,
@@ -339,7 +343,7 @@ class QueryEngine:
         found = self._prepared.get(key)
         if found is None:
             found = self._prepare(request, deadline, resident_only=resident_only)
-            self._prepared.keep(key, found, request.filter)
+            self._prepared.keep(key, found, request.texts, request.params)
         if found.plan.metric == "cosine" and request.vectors is not None:
             require_nonzero(request.vectors)
         return found
@@ -351,12 +355,7 @@ class QueryEngine:
             raise NotResidentError("a long filter takes long to read")
         session, snapshot = self._session, self._snapshot
         column = self._column_search(request, resident_only=resident_only)
-        shape = answer_shape(
-            snapshot.schema,
-            request.columns,
-            with_row_id=request.with_row_id,
-            batched=_is_batched(request, column),
-        )
+        shape = self._shape(request, column, deadline)
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
             prefilter = RowFilter(
@@ -380,6 +379,22 @@ class QueryEngine:
             self._plan_vector(request, column, shape, passing),
             prefilter,
             postfilter,
+        )
+
+    def _shape(self, request: VectorQuery, column: ColumnSearch, deadline: Deadline) -> AnswerShape:
+        columns, batched = request.columns, _is_batched(request, column)
+        if columns is None or not has_expressions(columns):
+            names = None if columns is None else [str(each) for each in columns]
+            return answer_shape(
+                self._snapshot.schema, names, with_row_id=request.with_row_id, batched=batched
+            )
+        return computed_shape(
+            self._snapshot.schema,
+            columns,
+            with_row_id=request.with_row_id,
+            batched=batched,
+            params=request.params,
+            check=partial(deadline.check, "reading expressions"),
         )
 
     def _passing_counts(
@@ -470,10 +485,13 @@ def _is_batched(request: VectorQuery, column: ColumnSearch) -> bool:
     return request.batched and not is_one_query
 
 
-def _take(found: list[Candidates], prepared: _PreparedQuery, *, batched: bool) -> AnswerRows:
+def _take(
+    found: list[Candidates], prepared: _PreparedQuery, deadline: Deadline, *, batched: bool
+) -> AnswerRows:
     row_ids = joined([each.row_ids for each in found])
     stored = prepared.taker.take_values(prepared.column.addresses(row_ids))
-    return vector_answer(stored, found, prepared.shape, batched=batched)
+    check = partial(deadline.check, "computing columns")
+    return vector_answer(stored, found, prepared.shape, batched=batched, check=check)
 
 
 def _stop_reason(

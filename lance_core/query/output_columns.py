@@ -50,6 +50,11 @@ class OutputColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
+def has_expressions(columns: Sequence[str | NamedExpression] | None) -> bool:
+    """Tell whether a column of an answer is computed."""
+    return columns is not None and not all(isinstance(each, str) for each in columns)
+
+
 def output_columns(
     schema: LanceSchema,
     columns: Sequence[str | NamedExpression] | None,
@@ -57,6 +62,7 @@ def output_columns(
     with_row_id: bool,
     params: Mapping[str, object] | None,
     check: Check,
+    others: Sequence[pa.Field] = (),
 ) -> OutputColumns:
     """Resolve the columns of an answer.
 
@@ -72,6 +78,8 @@ def output_columns(
         Values of the ``$name`` in expressions.
     check
         Called while expressions are read.
+    others
+        Columns that rows have beside those of the table, for these to name.
 
     Raises
     ------
@@ -82,7 +90,7 @@ def output_columns(
     InvalidRequestError
         A column of the answer is named twice, or a text is no expression.
     """
-    if columns is None or all(isinstance(each, str) for each in columns):
+    if columns is None or not has_expressions(columns):
         names = None if columns is None else [str(each) for each in columns]
         stored = resolve_projection(schema, names, with_row_id=with_row_id)
         return OutputColumns(stored, stored.schema, None)
@@ -94,10 +102,10 @@ def output_columns(
         if isinstance(each, str):
             sources[name] = each
         else:
-            sources[name] = _expression(schema, each.text, params, check)
+            sources[name] = _expression(schema, each.text, params, check, others)
     if with_row_id:
         sources.setdefault(PseudoColumn.ROW_ID.value, PseudoColumn.ROW_ID.value)
-    return _made_of(schema, sources)
+    return _made_of(schema, sources, others)
 
 
 def _expression(
@@ -105,14 +113,24 @@ def _expression(
     text: str,
     params: Mapping[str, object] | None,
     check: Check,
+    others: Sequence[pa.Field],
 ) -> Expression | str:
     """Return an expression, or the path of a column that is shown as it is."""
-    parsed = parse_expression(text, schema, params=params, limits=LIMITS, check=check)
+    parsed = parse_expression(
+        text, schema, params=params, others=others, limits=LIMITS, check=check
+    )
     return parsed.tree.path if isinstance(parsed.tree, Column) else parsed
 
 
-def _made_of(schema: LanceSchema, sources: Mapping[str, Expression | str]) -> OutputColumns:
-    stored = resolve_projection(schema, _paths(sources.values()))
+def _made_of(
+    schema: LanceSchema,
+    sources: Mapping[str, Expression | str],
+    others: Sequence[pa.Field],
+) -> OutputColumns:
+    beside = {each.name: each for each in others}
+    stored = resolve_projection(
+        schema, [path for path in _paths(sources.values()) if path not in beside]
+    )
     makers: list[Compute] = []
     fields: list[pa.Field] = []
     for name, source in sources.items():
@@ -121,7 +139,8 @@ def _made_of(schema: LanceSchema, sources: Mapping[str, Expression | str]) -> Ou
             fields.append(pa.field(name, source.type))
         else:
             makers.append(_picked(source))
-            fields.append(stored.schema.field(source).with_name(name))
+            field = beside[source] if source in beside else stored.schema.field(source)
+            fields.append(field.with_name(name))
     return OutputColumns(stored, pa.schema(fields), tuple(makers))
 
 

@@ -10,16 +10,20 @@ import pyarrow as pa
 
 from lance_core.encodings.arrow_arrays import PlainValues, as_array
 from lance_core.errors import InvalidRequestError
+from lance_core.query.output_columns import output_columns
 from lance_core.scan.projection import resolve_projection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from lance_core.expr.limits import Check
     from lance_core.index.candidates import Candidates
     from lance_core.query.measure import Measures
+    from lance_core.query.output_columns import OutputColumns
     from lance_core.query.plan import Plan
+    from lance_core.query.request import NamedExpression
     from lance_core.query.stats import QueryStats
     from lance_core.scan.projection import Projection
     from lance_core.schema.tree import LanceSchema
@@ -79,12 +83,14 @@ class AnswerShape:
 
     ``places[i]`` is the place of column ``i`` among the stored ones, None for ``_distance``. Of a
     batch, ``schema`` begins with ``query_index``, which neither ``columns`` nor ``places`` name.
+    Where columns are computed, ``output`` makes all of them, and there are no places.
     """
 
     columns: tuple[str, ...]
     stored: Projection
     places: tuple[int | None, ...]
     schema: pa.Schema
+    output: OutputColumns | None = None
 
 
 def answer_shape(
@@ -127,6 +133,43 @@ def answer_shape(
     return AnswerShape(tuple(names), stored, tuple(places), pa.schema(fields))
 
 
+def computed_shape(
+    schema: LanceSchema,
+    columns: Sequence[str | NamedExpression],
+    *,
+    with_row_id: bool,
+    batched: bool,
+    params: Mapping[str, object] | None,
+    check: Check,
+) -> AnswerShape:
+    """Resolve the columns of a vector answer some of which are computed.
+
+    Where columns stand and what is refused is as of `answer_shape`; expressions may name
+    ``_distance``, and are bound with ``params`` for ``$name``.
+    """
+    wanted = [each for each in columns if not batched or each != QUERY_INDEX]
+    names = [each if isinstance(each, str) else each.name for each in wanted]
+    if batched and QUERY_INDEX in names:
+        raise InvalidRequestError(f'column "{QUERY_INDEX}" of a batch cannot be computed')
+    if DISTANCE not in names:
+        wanted.append(DISTANCE)
+        names.append(DISTANCE)
+    if DISTANCE in schema.names:
+        raise InvalidRequestError(
+            f'the table has a column "{DISTANCE}" of its own: columns cannot be computed beside it'
+        )
+    output = output_columns(
+        schema,
+        wanted,
+        with_row_id=with_row_id,
+        params=params,
+        check=check,
+        others=(DISTANCE_FIELD,),
+    )
+    fields = [_QUERY_INDEX_FIELD, *output.schema] if batched else list(output.schema)
+    return AnswerShape(tuple(output.schema.names), output.stored, (), pa.schema(fields), output)
+
+
 def joined(parts: Sequence[NDArray[T]]) -> NDArray[T]:
     """Return the parts one after another; a single one as it is."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -138,8 +181,9 @@ def vector_answer(
     shape: AnswerShape,
     *,
     batched: bool,
+    check: Check,
 ) -> AnswerRows:
-    """Put distances beside the rows that were taken.
+    """Put distances beside the rows that were taken, and compute what is to be computed.
 
     Parameters
     ----------
@@ -151,12 +195,30 @@ def vector_answer(
         Columns of the answer.
     batched
         Begin with the column ``query_index``.
+    check
+        Called while columns are computed.
     """
     ranked = joined([each.distances for each in found])
     distances = PlainValues(ranked.view(np.uint8), len(ranked), DISTANCE_FIELD.type)
-    arrays = [distances if place is None else stored[place] for place in shape.places]
+    arrays: Sequence[pa.Array | pa.ChunkedArray | PlainValues]
+    if shape.output is None:
+        arrays = [distances if place is None else stored[place] for place in shape.places]
+    else:
+        arrays = _computed(shape.output, [*stored, distances], check)
     if not batched:
         return AnswerRows(shape.schema, arrays)
     counts = [len(each) for each in found]
     owners = pa.array(np.repeat(np.arange(len(found), dtype=np.int32), counts))
     return AnswerRows(shape.schema, [owners, *arrays])
+
+
+def _computed(
+    output: OutputColumns,
+    columns: Sequence[pa.Array | pa.ChunkedArray | PlainValues],
+    check: Check,
+) -> list[pa.Array]:
+    whole = [as_array(each) for each in columns]
+    flat = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in whole]
+    schema = output.stored.schema.append(DISTANCE_FIELD)
+    made: list[pa.Array] = output.of(pa.RecordBatch.from_arrays(flat, schema=schema), check).columns
+    return made

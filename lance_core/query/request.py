@@ -38,7 +38,7 @@ class VectorQuery:
     column
         Path of the vector column; None = the only vector column of dimension ``d``.
     columns
-        Columns of the answer in order; None = all columns of the table.
+        Columns of the answer in order, by name or computed; None = all columns of the table.
     metric
         ``l2``, ``cosine`` or ``dot``, for columns of uint8 ``hamming``, in any case; None = the
         metric of the index that is used, else ``l2`` or ``hamming``.
@@ -79,7 +79,7 @@ class VectorQuery:
     vectors: NDArray[np.float32] | None
     k: int | None = 10
     column: str | None = None
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str | NamedExpression, ...] | None = None
     metric: str | None = None
     min_probes: int | None = None
     max_probes: int | None = None
@@ -110,7 +110,7 @@ class VectorQuery:
         _check_whole("offset", self.offset, 0)
         _check_bound("lower_bound", self.lower_bound)
         _check_bound("upper_bound", self.upper_bound)
-        _check_columns(self.columns)
+        _check_columns(_column_names(self.columns))
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidRequestError(f"column is {self.column!r}; give a name")
         _check_filter(self.filter)
@@ -170,6 +170,12 @@ class VectorQuery:
             self.ef,
             self.approx_mode,
         )
+
+    @property
+    def texts(self) -> str:
+        """The filter and all expressions."""
+        computed = (each.text for each in self.columns or () if isinstance(each, NamedExpression))
+        return " ".join([self.filter or "", *computed])
 
     def _check_metric(self) -> None:
         if self.metric is not None and self.metric not in METRIC_NAMES:

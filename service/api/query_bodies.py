@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_core.errors import InvalidRequestError, LimitExceededError, UnsupportedFeatureError
+from lance_core.errors import InvalidRequestError, LimitExceededError
 from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
 from lance_core.scan.ordering import OrderBy
 from service.api.bodies import check
@@ -40,8 +40,6 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     ------
     InvalidRequestError, TypeMismatchError, LimitExceededError
         A member is wrong in itself.
-    UnsupportedFeatureError
-        ``columns`` of a vector query holds expressions.
     """
     if members.get("predicate") is not None:
         raise InvalidRequestError("predicate: in a query it is called filter")
@@ -54,13 +52,10 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     row_ids = _row_ids(options)
     if found is None and row_ids is None:
         return WireQuery(_scan_query(options, computed), options)
-    if computed is not None:
-        raise UnsupportedFeatureError(
-            "columns: expressions and aliases are served without a vector only; give a list of"
-            " names"
-        )
     vectors, batched = (None, options.row_ids is not None) if found is None else found
-    return WireQuery(_vector_query(options, vectors, max_k=max_k, batched=batched), options)
+    columns = _answer_columns(options, computed)
+    request = _vector_query(options, columns, vectors, max_k=max_k, batched=batched)
+    return WireQuery(request, options)
 
 
 def _row_ids(options: QueryOptions) -> tuple[int, ...] | None:
@@ -86,9 +81,7 @@ def _columns(given: object) -> object:
 def _scan_query(options: QueryOptions, computed: Mapping[str, str] | None) -> ScanQuery:
     k = DEFAULT_K if options.k is None else options.k
     return ScanQuery(
-        columns=_names(options)
-        if computed is None
-        else tuple(NamedExpression(name, text) for name, text in computed.items()),
+        columns=_answer_columns(options, computed),
         limit=None if k >= UNLIMITED_K else k,
         offset=_or(options.offset, 0),
         with_row_id=_or(options.with_row_id, False),
@@ -104,7 +97,12 @@ def _scan_query(options: QueryOptions, computed: Mapping[str, str] | None) -> Sc
 
 
 def _vector_query(
-    options: QueryOptions, vectors: NDArray[np.float32] | None, *, max_k: int, batched: bool
+    options: QueryOptions,
+    columns: tuple[str | NamedExpression, ...] | None,
+    vectors: NDArray[np.float32] | None,
+    *,
+    max_k: int,
+    batched: bool,
 ) -> VectorQuery:
     if options.order_by:
         raise InvalidRequestError(
@@ -115,7 +113,7 @@ def _vector_query(
         vectors=vectors,
         k=_vector_k(options.k, max_k),
         column=options.vector_column,
-        columns=_names(options),
+        columns=columns,
         metric=options.distance_type,
         min_probes=min_probes,
         max_probes=max_probes,
@@ -164,7 +162,11 @@ def _probes(options: QueryOptions) -> tuple[int | None, int | None]:
     return both if least is None else least, both
 
 
-def _names(options: QueryOptions) -> tuple[str, ...] | None:
+def _answer_columns(
+    options: QueryOptions, computed: Mapping[str, str] | None
+) -> tuple[str | NamedExpression, ...] | None:
+    if computed is not None:
+        return tuple(NamedExpression(name, text) for name, text in computed.items())
     return None if options.columns is None else tuple(options.columns)
 
 
