@@ -189,7 +189,10 @@ class BitmapFile:
         return [found[row].rows for row in rows]
 
     def _read(self, rows: list[int]) -> list[KeptRows]:
-        (stored,) = self.reader.take([self.sets], rows)
+        if len(rows) == 1:  # the usual case, which takes two thirds of the time as a range
+            (stored,) = self.reader.read([self.sets], [(rows[0], rows[0] + 1)])
+        else:
+            (stored,) = self.reader.take([self.sets], rows)
         if stored.null_count > 0:
             raise CorruptFileError(self.reader.path, "a key has no set of rows")
         decoded = (decode_tree_map(each.as_buffer(), self.reader.path) for each in stored)
