@@ -22,6 +22,7 @@ from benchmarks.cases import K
 from benchmarks.workers import Block
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
     from numpy.typing import NDArray
@@ -34,20 +35,25 @@ LENGTH = b"\r\ncontent-length:"
 ACCEPT = {"json": "application/json", "arrow": "application/vnd.apache.arrow.file"}
 
 
-def build_requests(queries: NDArray[np.float32], case: Case, answer: str) -> list[bytes]:
-    """Return one complete HTTP request per query; ``answer`` is ``json`` or ``arrow``."""
+def build_requests(
+    queries: NDArray[np.float32], case: Case, answer: str, filters: Sequence[str] = ()
+) -> list[bytes]:
+    """Return one complete HTTP request per query; ``answer`` is ``json`` or ``arrow``.
+
+    With ``filters`` there is one for each query.
+    """
     requests = []
-    for query in queries:
-        body = orjson.dumps(
-            {
-                "vector": query,
-                "k": K,
-                "columns": ["id"],
-                "nprobes": case.num_probes,
-                "refine_factor": case.refine_factor,
-            },
-            option=orjson.OPT_SERIALIZE_NUMPY,
-        )
+    for number, query in enumerate(queries):
+        members = {
+            "vector": query,
+            "k": K,
+            "columns": ["id"],
+            "nprobes": case.num_probes,
+            "refine_factor": case.refine_factor,
+        }
+        if filters:
+            members["filter"] = filters[number]
+        body = orjson.dumps(members, option=orjson.OPT_SERIALIZE_NUMPY)
         head = (
             f"POST /v1/table/{case.dataset}/query HTTP/1.1\r\nhost: localhost\r\n"
             f"content-type: application/json\r\naccept: {ACCEPT[answer]}\r\n"

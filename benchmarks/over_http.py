@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.cases import flat_case, headline_case, rabit_case
+from benchmarks.filter_sets import UNIFORM_BELOW, prefiltered
 from benchmarks.load import build_requests, run_load
 from benchmarks.report import throughput_row, timing_rows
+from benchmarks.scalar import FIRST_USE_BAR, PREFILTER_BARS, PREFILTER_QUERIES
 from benchmarks.servers import Server, start_ours, start_peer
 from benchmarks.summary import interleave
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 CONNECTIONS = (1, 2, 8)
 BLOCK_QUERIES = 300
+PREFILTERED = "filters$ivf_pq_btree"
+FIRST_USES = 30
+"""Queries of a block whose filters nobody has asked before."""
 P50_BARS = {"pq_refine": {1: 0.3}, "rq": {1: 0.45}}  # by case and number of connections
 THROUGHPUT_BARS = {"pq_refine": {1: 4.0, 8: 4.0}, "rq": {1: 2.5, 8: 2.5}}
 
@@ -38,6 +43,7 @@ def measure_http(bench: BenchmarkSet, num_blocks: int) -> list[Row]:
     )
     for case, _ in cases:
         bench.dataset(case.dataset)
+    prefiltered(bench)
     rows: list[Row] = []
     with ExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -47,6 +53,42 @@ def measure_http(bench: BenchmarkSet, num_blocks: int) -> list[Row]:
             requests = build_requests(bench.queries, case, answer)
             label = f"HTTP {answer}, {case.label}"
             rows += _measure_case(label, case.name, requests, (ours, peer), num_blocks)
+        for percent, bar in PREFILTER_BARS.items():
+            rows += _measure_prefilter(bench, percent, bar, (ours, peer), num_blocks)
+    return rows
+
+
+def _measure_prefilter(
+    bench: BenchmarkSet,
+    percent: float,
+    bar: float,
+    servers: tuple[Server, Server],
+    num_blocks: int,
+) -> list[Row]:
+    """Measure a prefilter through a BTREE, asked again and again and asked for the first time."""
+    case = replace(headline_case(bench.size), dataset=PREFILTERED)
+    limit = int(UNIFORM_BELOW * percent / 100)
+    queries = bench.queries[:PREFILTER_QUERIES]
+    same = build_requests(queries, case, "arrow", [f"u < {limit}"] * len(queries))
+    ours, peer = (partial(_measure, server, 1) for server in servers)
+    rows: list[Row] = []
+    label = f"HTTP arrow, prefilter {percent:g} %"
+    for server in servers:
+        run_load(server.port, same, 1)
+    print(label, flush=True)
+    blocks = interleave(ours, peer, [same] * num_blocks)
+    rows += timing_rows(f"{label}, repeated", *blocks, p50_bar=bar)
+    others = [
+        build_requests(
+            queries[:FIRST_USES],
+            case,
+            "arrow",
+            [f"u < {limit + 1 + block * FIRST_USES + n}" for n in range(FIRST_USES)],
+        )
+        for block in range(num_blocks)
+    ]
+    blocks = interleave(ours, peer, others)
+    rows += timing_rows(f"{label}, first use", *blocks, p50_bar=FIRST_USE_BAR)
     return rows
 
 

@@ -23,7 +23,11 @@ ROOT_VARIABLE = "LANCE_BENCH_ROOT"
 def create_app() -> FastAPI:
     """Open every dataset below the root, then answer queries on them."""
     root = Path(os.environ[ROOT_VARIABLE])
-    datasets = {path.stem: lance.dataset(str(path)) for path in root.glob("*.lance")}
+    paths = [*root.glob("*.lance"), *root.glob("*/*.lance")]
+    datasets = {
+        "$".join(path.relative_to(root).with_suffix("").parts): lance.dataset(str(path))
+        for path in paths
+    }
     app = FastAPI()
 
     @app.get("/ready")
@@ -49,6 +53,8 @@ def _answer(dataset: lance.LanceDataset, body: dict[str, Any], as_json: bool) ->
             "nprobes": body["nprobes"],
             "refine_factor": body["refine_factor"],
         },
+        filter=body.get("filter"),
+        prefilter=True,
     )
     if as_json:
         return Response(orjson.dumps({"rows": table.to_pylist()}), media_type="application/json")
