@@ -10,7 +10,7 @@ from lance_core.errors import TypeMismatchError
 from lance_core.expr.convert import convert
 from lance_core.expr.functions.strings import LIKE
 from lance_core.expr.kinds import common_type, is_text
-from lance_core.expr.limits import shown
+from lance_core.expr.limits import python_value, shown
 from lance_core.expr.literals import advice, fitted
 from lance_core.expr.tree import And, Call, Cast, Column, IsNull, IsTruth, Item, Literal, Not
 
@@ -30,7 +30,7 @@ def told(node: Node) -> str:
     if isinstance(node, Column):
         return f"column {node.path} ({node.type})"
     if isinstance(node, Literal):
-        return shown(node.value.as_py())
+        return shown(python_value(node.value))
     return f"a value of type {node.type}"
 
 

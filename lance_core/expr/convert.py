@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.kinds import is_binary, is_list, is_text
-from lance_core.expr.limits import shown
+from lance_core.expr.limits import python_value, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -278,7 +278,7 @@ def _each(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def _culprit(values: Values, kind: pa.DataType) -> str:
     """Tell the first value that cannot be had as a type."""
     if isinstance(values, pa.Scalar):
-        return f": {shown(values.as_py())}"
+        return f": {shown(python_value(values))}"
     nulls = pc.and_(convert(values, kind, gives_null=True).is_null(), values.is_valid())
     at = np.flatnonzero(nulls.to_numpy(zero_copy_only=False))
-    return f": {shown(values[int(at[0])].as_py())}" if len(at) > 0 else ""
+    return f": {shown(python_value(values[int(at[0])]))}" if len(at) > 0 else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,3 +51,11 @@ def shown(value: object) -> str:
     text = value[: _SHOWN_CHARACTERS + 1] if isinstance(value, str) else value
     told = repr(text)
     return told if len(told) <= _SHOWN_CHARACTERS else f"{told[:_SHOWN_CHARACTERS]}..."
+
+
+def python_value(value: pa.Scalar) -> object:
+    """Return the Python value of a scalar to be shown; as text what Python has no value for."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):  # nanoseconds, and years beyond 9999
+        return str(value.cast(pa.string()))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.convert import convert
 from lance_core.expr.kinds import is_binary, is_list, is_moment, is_number, is_text
-from lance_core.expr.limits import shown
+from lance_core.expr.limits import python_value, shown
 
 if TYPE_CHECKING:
     from lance_core.expr.convert import Values
@@ -44,7 +44,7 @@ def fitted(name: str, value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
         return fitted_values(value, kind)
     except (pa.ArrowException, ValueError, OverflowError, TypeMismatchError):
         raise TypeMismatchError(
-            f"column {name} is {kind} and cannot be compared with {shown(value.as_py())};"
+            f"column {name} is {kind} and cannot be compared with {shown(python_value(value))};"
             f" {advice(kind)}"
         ) from None
 

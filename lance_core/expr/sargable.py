@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_core.errors import TypeMismatchError, UnknownColumnError
 from lance_core.expr import tree
-from lance_core.expr.compare import MIRRORED
+from lance_core.expr.compare import MIRRORED, compare
 from lance_core.expr.convert import convert
 from lance_core.expr.index_query import (
     AnyOf,
@@ -137,7 +137,8 @@ def _narrowed(kind: pa.DataType, value: pa.Scalar) -> pa.Scalar | None:
     """Return a value as the type of a column, if it is the same value there."""
     try:
         narrow = convert(value, kind)
-        return narrow if convert(narrow, value.type).equals(value) else None
+        is_same = compare("=", convert(narrow, value.type), value)  # NaN is itself there
+        return narrow if is_same.as_py() is True else None
     except TypeMismatchError:
         return None
 

@@ -13,7 +13,7 @@ from lance_core.expr.index_query import (
     IsNull,
     StartsWith,
 )
-from lance_core.expr.limits import shown
+from lance_core.expr.limits import python_value, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ def _values(values: pa.Array) -> str:
 
 
 def _value(value: pa.Scalar) -> str:
-    plain = value.as_py()
+    plain = python_value(value)
     if plain is None:
         return "NULL"
     return shown(plain) if isinstance(plain, str | bytes) else str(plain)

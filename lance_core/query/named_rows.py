@@ -58,7 +58,7 @@ def _names_in(snapshot: Snapshot, test: Node) -> tuple[PseudoColumn, NDArray[np.
     if isinstance(test, InSet):
         column, values = test.child, test.values
     elif isinstance(test, Compare) and test.operator == "=" and isinstance(test.right, Literal):
-        column, values = test.left, pa.array([test.right.value.as_py()], test.right.value.type)
+        column, values = test.left, pa.array([test.right.value], test.right.value.type)
     if not isinstance(column, Column) or values is None or column.path not in _NAMES:
         return None
     if column.path in snapshot.schema.names or values.type != pa.uint64():
