@@ -103,6 +103,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(columns)
 
 
+_YEARS = ("1970", "2023", "2024", "2025")
 _INTEGER = ["0", "1", "2", "3", "5", "100"]
 _STAMP = [
     *(f"timestamp '{each}'" for each in _MOMENTS),
@@ -233,7 +234,9 @@ class _Writer:
             unit = self._one(["day", "week", "month", "quarter", "hour", "year", "minute"])
             return f"date_trunc('{unit}', {name}) {operator} {self._one(_STAMP)}"
         part = self._one(["year", "quarter", "week", "dow", "doy", "hour", "minute", "epoch"])
-        return f"date_part('{part}', {name}) {operator} {self._one(_INTEGER)}"
+        # Of years that nanoseconds do not reach pylance takes any timestamp to be.
+        number = self._one(_YEARS if part == "year" else _INTEGER)
+        return f"date_part('{part}', {name}) {operator} {number}"
 
     def _computed(self, depth: int) -> str:  # noqa: PLR0911  # as above
         """Write a comparison of computed values, or of columns of one kind."""
