@@ -48,10 +48,20 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 _LONGEST_NAME = 40
 _STAMP = re.compile(
-    r"Timestamp\((Second|Millisecond|Microsecond|Nanosecond|s|ms|us|ns)"
+    r"Timestamp\((Second|Millisecond|Microsecond|Nanosecond|s|ms|[uµ]s|ns)"
     r"(?:, ?(?:None|Some\(\"([^\"]+)\"\)))?\)"
 )
-_STAMP_UNITS = {"Second": "s", "Millisecond": "ms", "Microsecond": "us", "Nanosecond": "ns"}
+_CLOCK = re.compile(
+    r"(Time32|Time64|Duration)\((Second|Millisecond|Microsecond|Nanosecond|s|ms|[uµ]s|ns)\)"
+)
+_CLOCKS = {"Time32": pa.time32, "Time64": pa.time64, "Duration": pa.duration}
+_STAMP_UNITS = {
+    "µs": "us",
+    "Second": "s",
+    "Millisecond": "ms",
+    "Microsecond": "us",
+    "Nanosecond": "ns",
+}
 _DECIMAL = re.compile(r"Decimal(128|256)\(([0-9]{1,2}), ?([0-9]{1,2})\)")
 
 
@@ -126,7 +136,7 @@ def _arrow_cast(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
 
 
 def _arrow_type(name: str) -> pa.DataType | None:
-    stamp, decimal = _STAMP.fullmatch(name), _DECIMAL.fullmatch(name)
+    stamp, decimal, clock = (each.fullmatch(name) for each in (_STAMP, _DECIMAL, _CLOCK))
     if stamp is not None:
         return pa.timestamp(_STAMP_UNITS.get(stamp[1], stamp[1]), stamp[2])
     if decimal is not None:
@@ -134,6 +144,11 @@ def _arrow_type(name: str) -> pa.DataType | None:
         try:
             return made(int(decimal[2]), int(decimal[3]))
         except ValueError:
+            return None
+    if clock is not None:
+        try:
+            return _CLOCKS[clock[1]](_STAMP_UNITS.get(clock[2], clock[2]))
+        except ValueError:  # short times are of seconds, long ones of less
             return None
     return _ARROW_TYPES.get(name)
 

@@ -109,26 +109,32 @@ def together(nodes: Sequence[Node], place: int) -> list[Node]:
 
 
 def _with_units_of_columns(nodes: Sequence[Node]) -> Sequence[Node]:
-    """Return timestamps of literals in the unit of what they are compared with, if they fit.
+    """Return times that are literals in the unit of what they are compared with, if they fit.
 
     So that not whole columns are converted to a finer unit, which reaches less far.
     """
-    units = [
-        each.type.unit
+    kinds = [
+        each.type
         for each in nodes
-        if not isinstance(each, Literal) and pa.types.is_timestamp(each.type)
+        if not isinstance(each, Literal) and any(is_kind(each.type) for is_kind in _WITH_UNITS)
     ]
-    return [_with_unit(each, units[0]) for each in nodes] if len(units) > 0 else nodes
+    return [_with_unit(each, kinds[0]) for each in nodes] if len(kinds) > 0 else nodes
 
 
-def _with_unit(node: Node, unit: str) -> Node:
-    if not isinstance(node, Literal) or not pa.types.is_timestamp(node.type):
+def _with_unit(node: Node, kind: pa.DataType) -> Node:
+    if not isinstance(node, Literal):
         return node
-    kind = pa.timestamp(unit, node.type.tz)
+    if not any(is_kind(kind) and is_kind(node.type) for is_kind in _WITH_UNITS):
+        return node
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp(kind.unit, node.type.tz)
     try:
         return Literal(node.value.cast(kind), node.place)
     except pa.ArrowInvalid:  # it has more digits
         return node
+
+
+_WITH_UNITS = (pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration)
 
 
 def _with_columns(nodes: Sequence[Node], columns: Sequence[Column], place: int) -> list[Node]:

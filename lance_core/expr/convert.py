@@ -9,8 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import TypeMismatchError
-from lance_core.expr.kinds import is_binary, is_list, is_text
+from lance_core.expr.kinds import is_binary, is_clock, is_list, is_text
 from lance_core.expr.limits import python_value, shown
+from lance_core.expr.times import (
+    as_date,
+    as_duration,
+    as_numbers,
+    as_time,
+    as_timestamp,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,8 +26,6 @@ if TYPE_CHECKING:
 
     Values: TypeAlias = pa.Array | pa.Scalar
 
-_UTC = "UTC"
-_UNITS = ("s", "ms", "us", "ns")
 _DIGITS_OF_INT64 = 20
 _TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
 _FALSE = pa.array(["false", "f", "no", "n", "off", "0"])
@@ -74,26 +80,11 @@ def _converted(values: Values, kind: pa.DataType) -> Values:
 def _as_float(values: Values, kind: pa.DataType) -> Values:
     if is_text(values.type):
         values = _unpadded(values)
+    elif pa.types.is_timestamp(values.type) or pa.types.is_duration(values.type):
+        values = as_numbers(values)
     if pa.types.is_float16(values.type) or pa.types.is_float16(kind):
         values = values.cast(pa.float32(), safe=False)
     return values.cast(kind, safe=False)
-
-
-def _as_date(values: Values, kind: pa.DataType) -> Values:
-    if pa.types.is_timestamp(values.type):
-        return _local(values).cast(kind, safe=False)
-    if is_text(values.type):
-        return _days(values).cast(kind)
-    if pa.types.is_integer(values.type):
-        return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
-    return values.cast(kind)
-
-
-def _days(texts: Values) -> Values:
-    try:
-        return texts.cast(pa.date32())
-    except pa.ArrowInvalid:  # a time of the day follows
-        return _parsed_times(texts, "s").cast(pa.date32())
 
 
 def _as_binary(values: Values, kind: pa.DataType) -> Values:
@@ -102,54 +93,9 @@ def _as_binary(values: Values, kind: pa.DataType) -> Values:
     return values.cast(kind)
 
 
-def _as_timestamp(values: Values, kind: pa.DataType) -> Values:
-    given = values.type
-    if is_text(given):
-        stamps = _parsed_times(values, kind.unit)
-    elif pa.types.is_date(given):
-        return values.cast(pa.timestamp("ms")).cast(kind)  # midnight in UTC
-    elif pa.types.is_timestamp(given) and given.tz is not None:
-        if kind.tz is not None:
-            in_utc = values.cast(pa.timestamp(given.unit))
-            return _as_timestamp(in_utc, pa.timestamp(kind.unit)).cast(kind)
-        stamps = values.cast(pa.timestamp(given.unit))
-    elif pa.types.is_timestamp(given):
-        stamps = values
-    else:
-        return values.cast(pa.int64(), safe=False).cast(pa.timestamp(kind.unit)).cast(kind)
-    # Digits are cut off, but no time may come to lie outside of what the unit reaches.
-    is_coarser = _UNITS.index(kind.unit) < _UNITS.index(stamps.type.unit)
-    stamps = stamps.cast(pa.timestamp(kind.unit), safe=not is_coarser)
-    if kind.tz is None:
-        return stamps
-    return pc.assume_timezone(stamps, kind.tz, ambiguous="earliest", nonexistent="latest")
-
-
-_OFFSET = r":.*([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_WITHOUT_SECONDS = r"^[^:]*:[0-9]{2}([^:0-9].*)?$"
-
-
-def _parsed_times(values: Values, unit: str) -> Values:
-    """Return texts as times without a zone; an offset is converted to UTC and dropped."""
-    if isinstance(values, pa.Scalar):
-        return _parsed_times(pa.array([values], values.type), unit)[0]
-    texts = values
-    if pc.any(pc.match_substring_regex(texts, _WITHOUT_SECONDS)).as_py():
-        raise ValueError("no seconds")  # as pylance 14.0.2 has it
-    kind, nothing = pa.timestamp(unit), pa.scalar(None, texts.type)
-    has_offset = pc.match_substring_regex(texts, _OFFSET)
-    plain = pc.if_else(has_offset, nothing, texts).cast(kind)
-    if not pc.any(has_offset).as_py():
-        return plain
-    zoned = pc.if_else(has_offset, texts, nothing).cast(pa.timestamp(unit, _UTC))
-    return pc.coalesce(plain, zoned.cast(kind))
-
-
-def _local(values: Values) -> Values:
-    return pc.local_timestamp(values) if values.type.tz is not None else values
-
-
 def _as_truth(values: Values, kind: pa.DataType) -> Values:
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
     if not is_text(values.type):
         return values.cast(kind)
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(values.cast(pa.string())))
@@ -163,32 +109,19 @@ def _as_truth(values: Values, kind: pa.DataType) -> Values:
 
 def _as_text(values: Values, kind: pa.DataType) -> Values:
     given = values.type
-    if pa.types.is_timestamp(given):
-        return _stamp_text(values).cast(kind)
+    if pa.types.is_temporal(given):
+        return time_text(values).cast(kind)
     if pa.types.is_floating(given):
         return _float_text(values).cast(kind)
     return values.cast(kind)
 
 
-def _stamp_text(values: Values) -> Values:
-    """Return times as ISO texts, with ``T``, ``Z`` or an offset, and no more digits than needed."""
-    zone = values.type.tz
-    text = pc.strftime(_local(values), format="%Y-%m-%dT%H:%M:%S")
-    text = pc.replace_substring_regex(text, r"\.0+$", "")
-    if zone is None:
-        return text
-    if zone == _UTC:
-        return pc.binary_join_element_wise(text, "Z", "")
-    offset = pc.replace_substring_regex(pc.strftime(values, format="%z"), r"^(...)(..)$", r"\1:\2")
-    return pc.binary_join_element_wise(text, offset, "")
-
-
-def _float_text(values: Values) -> Values:
+def _float_text(values: Values, point: str = ".0") -> Values:
     """Return floats as texts that have a point; those of Arrow C++ have none behind whole ones."""
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
+    if pa.types.is_float16(values.type):  # of these it has none either
+        return _float_text(values.cast(pa.float32()), point="")
     text = values.cast(pa.string())
-    text = pc.replace_substring_regex(text, r"^(-?[0-9]+)$", r"\1.0")
+    text = pc.replace_substring_regex(text, r"^(-?[0-9]+)$", rf"\1{point}")
     text = pc.replace_substring_regex(text, r"^(-?)nan$", "NaN")
     return pc.replace_substring_regex(text, r"e\+?(-?)0*", r"e\1")
 
@@ -204,11 +137,13 @@ def _as_integer(values: Values, kind: pa.DataType) -> Values:
     elif pa.types.is_decimal(given):
         return pc.cast(values, options=pc.CastOptions(kind, allow_decimal_truncate=True))
     elif pa.types.is_temporal(given):
-        values = values.cast(pa.int32() if given.bit_width == pa.int32().bit_width else pa.int64())
+        values = as_numbers(values)
     return values.cast(kind)
 
 
 def _as_decimal(values: Values, kind: pa.DataType) -> Values:
+    if pa.types.is_timestamp(values.type) or pa.types.is_duration(values.type):
+        values = as_numbers(values)
     given = values.type
     if pa.types.is_boolean(given):
         return values.cast(pa.int8()).cast(kind)
@@ -218,7 +153,7 @@ def _as_decimal(values: Values, kind: pa.DataType) -> Values:
         values = _rounded(_unpadded(values).cast(pa.decimal256(76, 38)), kind)
     elif pa.types.is_floating(given):
         values = _rounded(values.cast(pa.float64()), kind)
-    elif kind.scale < given.scale:
+    elif pa.types.is_decimal(given) and kind.scale < given.scale:
         values = _rounded(values, kind)
     return values.cast(kind)
 
@@ -253,8 +188,10 @@ def _as_list(values: Values, kind: pa.DataType) -> Values:
 
 
 _MAKERS: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[Values, pa.DataType], Values]]] = (
-    (pa.types.is_timestamp, _as_timestamp),
-    (pa.types.is_date, _as_date),
+    (pa.types.is_timestamp, as_timestamp),
+    (pa.types.is_date, as_date),
+    (is_clock, as_time),
+    (pa.types.is_duration, as_duration),
     (pa.types.is_boolean, _as_truth),
     (is_text, _as_text),
     (pa.types.is_integer, _as_integer),

@@ -48,6 +48,11 @@ def is_moment(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
+def is_clock(kind: pa.DataType) -> bool:
+    """Whether values are times of the day."""
+    return bool(pa.types.is_time(kind))
+
+
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type that values of two types are compared as, or computed with.
 
@@ -116,6 +121,15 @@ def _common_moment(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.timestamp(unit, zone)
 
 
+def _common_clock(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    unit = max((one.unit, other.unit), key=_UNITS.index)
+    return pa.time32(unit) if unit in {"s", "ms"} else pa.time64(unit)
+
+
+def _common_duration(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    return pa.duration(max((one.unit, other.unit), key=_UNITS.index))
+
+
 def _common_text(one: pa.DataType, other: pa.DataType) -> pa.DataType:  # they differ
     return pa.large_string()
 
@@ -140,6 +154,8 @@ _COMMON: Sequence[
     (is_text, _common_text),
     (is_binary, _common_binary),
     (is_moment, _common_moment),
+    (is_clock, _common_clock),
+    (pa.types.is_duration, _common_duration),
     (is_list, _common_list),
 )
 """How two types of one kind meet."""

@@ -13,6 +13,7 @@ from lance_core.errors import TypeMismatchError
 from lance_core.expr.convert import convert
 from lance_core.expr.kinds import is_binary, is_list, is_moment, is_number, is_text
 from lance_core.expr.limits import python_value, shown
+from lance_core.expr.times import is_finer
 
 if TYPE_CHECKING:
     from lance_core.expr.convert import Values
@@ -63,6 +64,8 @@ def fitted_values(values: Values, kind: pa.DataType) -> Values:
     if _is_taken(given, kind):
         if pa.types.is_float16(kind):
             return _half(values)
+        if is_text(given) and (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
+            _require_unit(values, kind)
         if pa.types.is_fixed_size_binary(kind) or pa.types.is_date(kind):
             return values.cast(kind)  # as it is, nothing cut
         return convert(values, kind)
@@ -77,6 +80,13 @@ def _is_taken(given: pa.DataType, kind: pa.DataType) -> bool:
         return is_text(kind) or is_moment(kind) or bool(pa.types.is_time(kind))
     of_one_kind = (pa.types.is_boolean, pa.types.is_floating, is_binary, is_list)
     return any(each(given) and each(kind) for each in of_one_kind)
+
+
+def _require_unit(texts: Values, kind: pa.DataType) -> None:
+    """Refuse texts of times with more digits than a column has."""
+    texts = pa.array([texts], texts.type) if isinstance(texts, pa.Scalar) else texts
+    if is_finer(texts, kind.unit):
+        raise ValueError("digits")
 
 
 def _half(values: Values) -> Values:
@@ -117,7 +127,8 @@ _ADVICE = (
     (is_text, "write a text between single quotes"),
     (pa.types.is_boolean, "write TRUE or FALSE"),
     (is_moment, _TIMES),
-    (pa.types.is_time, _TIMES),
+    (pa.types.is_time, "write a time of the day between single quotes, such as '12:00:00'"),
+    (pa.types.is_duration, "write a duration, such as arrow_cast(90, 'Duration(Second)')"),
     (is_binary, "write bytes, such as X'05FF'"),
     (is_list, "write a list, such as [1, 2]"),
 )
