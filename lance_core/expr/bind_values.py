@@ -138,12 +138,18 @@ def literal(binder: Binder, node: exp.Literal) -> Node:
 def _number(text: str, place: int) -> Literal:
     """Return a number; whole ones that no column can hold become floats."""
     if text.isdigit() and len(text) <= len(str(_LARGEST_UINT64)):
-        number = int(text)
-        if number <= _LARGEST_INT64:
-            return Literal(pa.scalar(number, pa.int64()), place, is_plain=True)
-        if number <= _LARGEST_UINT64:
-            return Literal(pa.scalar(number, pa.uint64()), place, is_plain=True)
+        return _whole(int(text), place)
     return Literal(pa.scalar(float(text), pa.float64()), place, is_plain=True)
+
+
+def _whole(number: int, place: int) -> Literal:
+    if -_LARGEST_INT64 - 1 <= number <= _LARGEST_INT64:
+        value = pa.scalar(number, pa.int64())
+    elif 0 <= number <= _LARGEST_UINT64:
+        value = pa.scalar(number, pa.uint64())
+    else:
+        value = pa.scalar(float(number), pa.float64())
+    return Literal(value, place, is_plain=True)
 
 
 def negative(binder: Binder, node: exp.Neg) -> Node:
@@ -152,10 +158,9 @@ def negative(binder: Binder, node: exp.Neg) -> Node:
     place = max(child.place - 1, 1)
     if isinstance(child, Literal) and child.is_plain and is_number(child.type):
         number = -child.value.as_py()
-        kind = child.type
-        if pa.types.is_integer(kind):
-            kind = pa.int64() if -number <= _LARGEST_INT64 + 1 else pa.float64()
-        return Literal(pa.scalar(number, kind), place, is_plain=True)
+        if pa.types.is_integer(child.type):
+            return _whole(number, place)
+        return Literal(pa.scalar(number, child.type), place, is_plain=True)
     if not is_number(child.type) or pa.types.is_unsigned_integer(child.type):
         raise mismatch(place, f"{told(child)} cannot change its sign; CAST it to bigint first")
     made = Negative(child, place)

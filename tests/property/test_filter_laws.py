@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from lance_core.errors import LanceError
 from lance_core.expr.filter import parse_expression, parse_filter
@@ -73,6 +73,8 @@ def test_any_text_is_judged_or_refused(predicate: str) -> None:
 
 @settings(max_examples=settings().max_examples * 4)
 @given(column=st.sampled_from(NAMES), test=tests)
+@example(column=NAMES[0], test="= - -9223372036854775808")
+@example(column=NAMES[0], test="< -18446744073709551615")
 def test_any_literal_is_compared_with_any_column_or_refused(column: str, test: str) -> None:
     with contextlib.suppress(LanceError):
         assert parse_filter(f"{column} {test}", ROWS.schema).holds(ROWS).to_pylist() == [

@@ -207,7 +207,7 @@ class TestLanceDB:
             (400, lambda table: table.search([1.0, 2.0]).limit(1).to_arrow()),
             (400, lambda table: table.count_rows("id >")),
             (400, lambda table: table.search(QUERY).where("id >").limit(1).to_arrow()),
-            (406, lambda table: table.search(QUERY).select({"x": "id * 2"}).to_arrow()),
+            (400, lambda table: table.search(QUERY).select({"x": "id * nope"}).to_arrow()),
             (406, lambda table: table.list_indices()),
             (406, lambda table: table.delete("id = 1")),
         ],
@@ -217,6 +217,11 @@ class TestLanceDB:
         with pytest.raises(HttpError) as caught:
             call(table)
         assert caught.value.status_code == status
+
+    def test_computes_columns_of_the_rows_found(self, table: Any) -> None:
+        found = table.search(QUERY).select({"twice": "id * 2", "id": "id"}).limit(5).to_arrow()
+        assert found["twice"].to_pylist() == [2 * each for each in found["id"].to_pylist()]
+        assert {*found.schema.names} == {"twice", "id", "_distance"}
 
     def test_may_give_a_timeout(self, table: Any) -> None:
         found = table.search(QUERY).limit(1).to_arrow(timeout=timedelta(seconds=60))

@@ -51,7 +51,9 @@ def test_the_python_code_of_the_readme_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    [block] = [block for block in blocks if "open_dataset" in block]
+    search, scan = (block for block in blocks if "open_dataset" in block)
     monkeypatch.chdir(ROOT)
-    exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own documentation
+    exec(compile(search, "README.md", "exec"), {})  # noqa: S102 - our own documentation
     assert "'title': 'schuss'" in capsys.readouterr().out
+    exec(compile(scan, "README.md", "exec"), {})  # noqa: S102 - as above
+    assert "'PARITY BIT'" in capsys.readouterr().out
