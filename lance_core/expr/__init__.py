@@ -45,9 +45,15 @@ regexp_like regexp_match md5 sha256``. Lists: ``array_has array_contains list_co
 array_has_any array_has_all array_length cardinality array_element make_array``. Numbers: ``abs
 round power sqrt ln isnan random``. Any: ``coalesce nullif greatest least``. Times: ``now
 current_timestamp current_date to_timestamp to_date date_trunc date_part`` (units ``year quarter
-month week day hour minute second``; parts also ``doy dow epoch``). Regular expressions are RE2's,
-found anywhere in the text, with flags ``'i'``, ``'m'`` and ``'s'``. ``regexp_match`` is never
+month week day hour minute second``; parts also ``doy dow epoch``). ``regexp_match`` is never
 unknown: false for null.
+
+**Regular expressions** are those of Rust's ``regex`` crate, found anywhere in the text, with flags
+``i m s x u U`` as third argument or as ``(?i)``; letters, digits and blanks are Unicode's. Time
+grows with the text only. Refused are ``&&``, ``--``, ``~~`` and brackets inside classes, ``(?-u)``,
+``(?R)``, more than 1000 repetitions, sets other than general categories (``\p{Lu}``, as Unicode 15
+counts them) and scripts (``\p{Greek}``), ``\B``, and ``\b``, ``\<`` and ``\>`` other than before
+and behind a whole expression, or one of its choices, where a word begins or ends: ``\bword\b``.
 
 **Null** is unknown: a comparison with it is, ``NOT`` of it is, ``x NOT IN (1, NULL)`` never holds.
 

@@ -22,7 +22,7 @@ from lance_core.expr.index_query import (
 from lance_core.expr.kinds import is_text
 from lance_core.expr.like import split
 from lance_core.expr.literals import with_both_zeros
-from lance_core.expr.required_text import required_parts
+from lance_core.expr.regex_syntax import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -254,7 +254,10 @@ def _contains(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # one o
 
 
 def _matches(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # as above
-    parts = required_parts(value.as_py())
+    try:
+        parts = translated(value.as_py()).parts
+    except TypeMismatchError:  # told when it is evaluated
+        return None
     return ContainsAll(parts) if len(parts) > 0 else None
 
 

@@ -23,6 +23,7 @@ from lance_core.expr.functions.signature import (
     whole,
 )
 from lance_core.expr.made_size import require_size
+from lance_core.expr.regex_syntax import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ _LONGEST = 1 << 40
 """No text has as many characters."""
 _LONGEST_EXPRESSION = 10_000
 """Characters of a regular expression; larger ones take whole seconds to prepare."""
-_FLAGS = frozenset("imsu")
+_FLAGS = frozenset("imsuxU")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -101,13 +102,15 @@ def _part(texts: pa.Array, separator: str, number: int) -> pa.Array:
 
 def _matches(texts: pa.Array, pattern: str, flags: str = "") -> pa.Array:
     if not set(flags) <= _FLAGS:
-        raise TypeMismatchError(f"flags of regular expressions are i, m and s, not {flags[:20]!r}")
+        raise TypeMismatchError(
+            f"flags of regular expressions are i, m, s, x, u and U, not {flags[:20]!r}"
+        )
     if len(pattern) > _LONGEST_EXPRESSION:
         raise TypeMismatchError(
             f"the expression has {len(pattern)} characters, the limit is {_LONGEST_EXPRESSION}"
         )
-    own = "".join(sorted(set(flags) & set("ims")))
-    return pc.match_substring_regex(texts, pattern=f"(?{own}){pattern}" if own else pattern)
+    whole = f"(?{flags}){pattern}" if flags != "" else pattern
+    return pc.match_substring_regex(texts, pattern=translated(whole).pattern)
 
 
 def _joined(first: pa.Array, others: Sequence[Values]) -> pa.Array:
