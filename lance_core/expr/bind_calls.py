@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidRequestError
 from lance_core.expr.coerce import converted, item_of, mismatch, together, told
 from lance_core.expr.folding import folded
+from lance_core.expr.foreign import told_of
 from lance_core.expr.functions.random_numbers import RANDOM
 from lance_core.expr.functions.registry import FUNCTIONS
 from lance_core.expr.kinds import is_list, is_text
@@ -47,6 +48,8 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "Date64": pa.date64(),
 }
 _LONGEST_NAME = 40
+_NEAR = 0.75
+"""Likeness of a name that may be meant: trim is as near to btrim, count not to concat."""
 _STAMP = re.compile(
     r"Timestamp\((Second|Millisecond|Microsecond|Nanosecond|s|ms|[uµ]s|ns)"
     r"(?:, ?(?:None|Some\(\"([^\"]+)\"\)))?\)"
@@ -86,7 +89,10 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
 
 def _unknown(name: str, place: int) -> InvalidRequestError:
     names = sorted((*FUNCTIONS, *_FORMS))
-    close = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1)
+    told = told_of(name)
+    if told is not None:
+        return InvalidRequestError(f"the filter at character {place}: {told}")
+    close = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1, cutoff=_NEAR)
     hint = f"is {close[0]} meant?" if len(close) > 0 else f"known are {', '.join(names)}"
     return InvalidRequestError(
         f"the filter at character {place}: unknown function {name[:100]}; {hint}"

@@ -10,6 +10,7 @@ from sqlglot.parser import IsPredicatePrecedence
 from sqlglot.tokenizer_core import TokenType
 
 from lance_core.errors import InvalidRequestError
+from lance_core.expr.foreign import foreign_word
 from lance_core.expr.limits import MAX_DEPTH, go_on, shown
 from lance_core.expr.tokens import fail
 
@@ -176,7 +177,7 @@ def parse_tokens(tokens: list[Token], text: str, check: Check) -> exp.Expr:
     try:
         trees = parser_of_text.parse_into(exp.Condition, tokens) if len(tokens) > 0 else [None]
     except ParseError as error:
-        _tell(error, text)
+        _tell(error, text, tokens)
     except RecursionError:
         raise InvalidRequestError(
             f"the filter is nested too deeply; {MAX_DEPTH} levels are the most"
@@ -187,11 +188,15 @@ def parse_tokens(tokens: list[Token], text: str, check: Check) -> exp.Expr:
     return tree
 
 
-def _tell(error: ParseError, text: str) -> NoReturn:
+def _tell(error: ParseError, text: str, tokens: list[Token]) -> NoReturn:
     refused = error.__cause__ if isinstance(error.__cause__, _RefusedError) else error
     if not isinstance(refused, _RefusedError):  # a rule of sqlglot's that names no token
         fail(1, "a filter", shown(text), str(refused))
     token = refused.token
+    at = next((n for n, each in enumerate(tokens) if each is token), len(tokens))
+    word = foreign_word(tokens, at)
+    if word is not None:
+        raise InvalidRequestError(f"the filter at character {word[0]}: {word[1]}")
     place = token.start + 1 if token else len(text) + 1
     found = shown(token.text) if token else "the end"
     fail(place, _EXPECTED.get(refused.description, _OPERAND), found)

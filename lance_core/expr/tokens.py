@@ -88,6 +88,13 @@ _HINTS = {
     "//": "write /, which cuts whole numbers",
     "->": "write name.part",
 }
+_OTHER_SIGNS = {
+    "&&": "write AND",
+    "!": "write NOT",
+    "~": "write regexp_like(text, pattern)",
+    **dict.fromkeys(("&", "|", "^"), "operations on bits are not supported"),
+}
+"""Signs of other languages, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,9 +346,6 @@ class _Scanner:
         blanks = re.match(r"(?:\s+|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*", rest)
         skipped = 0 if blanks is None else blanks.end()
         found = rest[skipped:]
-        fail(
-            at + skipped + 1,
-            "a column, a literal or an operator",
-            shown(found),
-            "names with other characters stand between backticks, texts between single quotes",
-        )
+        others = "names with other characters stand between backticks, texts between single quotes"
+        hint = next((told for sign, told in _OTHER_SIGNS.items() if found.startswith(sign)), others)
+        fail(at + skipped + 1, "a column, a literal or an operator", shown(found), hint)

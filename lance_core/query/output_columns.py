@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from lance_core.query.row_filter import LIMITS
 from lance_core.scan.projection import Projection, PseudoColumn, resolve_projection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from lance_core.expr.limits import Check
     from lance_core.query.request import NamedExpression
@@ -102,7 +103,8 @@ def output_columns(
         if isinstance(each, str):
             sources[name] = each
         else:
-            sources[name] = _expression(schema, each.text, params, check, others)
+            with _told_of(name):
+                sources[name] = _expression(schema, each.text, params, check, others)
     if with_row_id:
         sources.setdefault(PseudoColumn.ROW_ID.value, PseudoColumn.ROW_ID.value)
     return _made_of(schema, sources, others)
@@ -135,7 +137,7 @@ def _made_of(
     fields: list[pa.Field] = []
     for name, source in sources.items():
         if isinstance(source, Expression):
-            makers.append(source.evaluate)
+            makers.append(_computed(name, source))
             fields.append(pa.field(name, source.type))
         else:
             makers.append(_picked(source))
@@ -150,6 +152,24 @@ def _paths(sources: Iterable[Expression | str]) -> list[str]:
     for each in sources:
         paths.update(dict.fromkeys((each,) if isinstance(each, str) else each.columns))
     return list(paths)
+
+
+def _computed(name: str, source: Expression) -> Compute:
+    def compute(batch: pa.RecordBatch, check: Check) -> pa.Array:
+        with _told_of(name):
+            return source.evaluate(batch, check)
+
+    return compute
+
+
+@contextmanager
+def _told_of(name: str) -> Iterator[None]:
+    """Say in errors which column they are about; places in its text stay."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        error.args = (f'column "{name}": {error}'.replace("the filter", "the expression", 1),)
+        raise
 
 
 def _picked(path: str) -> Compute:
