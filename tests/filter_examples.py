@@ -651,10 +651,28 @@ ANSWERED = (
     "s LIKE 'a%%c'",
     "bs LIKE 'a%b'",
     "bs LIKE 'a\\%%'",
+    "i = 5;",
+    "i = 5 ; -- nothing follows",
+    "i = 5; /* ; */ ",
+    "array_has(fl, 0.0)",
+    "array_has_any(nums, [])",
+    "array_has_all(nums, []) AND i = 5",
+    "array_has_all(nums, make_array()) AND i = 5",
+    "nullif(f, 0.0) IS NULL",
+    "nullif(f, -0.0) IS NULL",
+    "CAST(greatest(f, 0.0) AS string) = '0.0'",
+    "CAST(least(f, 0.0) AS string) = '-0.0'",
+    "CAST(ts AS decimal(20,4)) > 1",
+    "TRY_CAST(tz AS decimal(20,4)) > 1",
+    "CAST(dur AS decimal(20,4)) > 1",
+    "CAST(ts AS double) > 1",
+    "t32 = arrow_cast('00:00:01', 'Time32(Second)')",
+    "dur = arrow_cast(1000, 'Duration(Millisecond)')",
 )
 """Filters that pylance 14.0.2 answers, and we as well."""
 
 REFUSED = (
+    "s = '5;",
     "i = 5.0",
     "i8 < 300",
     "dec = 1.25",
@@ -839,8 +857,8 @@ ONLY_THEIRS = (
     "d = date '2024-1-4'",
     "CAST(i AS int unsigned) = 5",
     "initcap(s) = 'Abc'",
-    "i = 5;",
     "i = 5; i = 3",
+    "i = 5;;",
     "h = 65505",
     "'a' = 'a' 'b'",
     "CAST(ts AS int) = 5",
@@ -850,6 +868,7 @@ ONLY_THEIRS = (
 """Filters that pylance 14.0.2 answers and we refuse."""
 
 OTHERWISE: tuple[tuple[str, list[int]], ...] = (
+    ("array_has_all(nums, [])", [0, 1]),  # [0, 1, 2]
     ("NOT (f != 0.1)", [0]),  # []
     ("CAST(dec AS int) = 1", [0]),  # []
     ("sqrt(-1) > 0", [0, 1, 2]),  # []

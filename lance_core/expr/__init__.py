@@ -18,13 +18,15 @@ has that name; bytes ``X'05FF'`` or ``0x05ff``; ``date '2024-01-31'``, ``timesta
 ``[1, 2]``. ``-- comment`` and ``/* comment */`` are left out.
 
 **Parameters.** ``cat = $cat AND id IN $ids`` with values given beside the text: texts, numbers,
-truth values, null, dates, times, bytes, and lists of these behind ``IN``. A parameter is a value
-wherever a literal may stand, never text that is parsed.
+truth values, null, dates, times, durations, bytes, and lists or arrays of these behind ``IN`` and
+as arguments of functions. A parameter is a value wherever a literal may stand, never text that is
+parsed. Beside decimals it may be a float or a text, as exact as the column.
 
 **Literals beside a column** become what the column is, and are refused if it cannot hold them: no
 text for a number nor the other way round, no ``5.0`` for whole numbers, none beyond the column's
 range, no ``1.25`` for decimals (write ``decimal(10,2) '1.25'``). Floats are rounded to the column.
-Texts such as ``'2024-01-31'`` are taken for dates and timestamps. Between all other operands the
+Texts such as ``'2024-01-31'`` are taken for dates and timestamps, ``'12:00:00'`` for times of the
+day. Durations are written ``arrow_cast(90, 'Duration(Second)')``. Between all other operands the
 wider type is used: whole numbers become floats, a text literal is read as the other side's type.
 
 **Operators**, tightest first: ``::type``; ``-``; ``* / % ||``; ``+ -``; ``<< >>``; ``= == <> != <
@@ -68,5 +70,6 @@ count in the zone of the column.
 **Differences** from pylance 14.0.2, all on purpose: it stops reading at the first word that it does
 not understand, and we refuse; it converts literals of other kinds under ``NOT``, ``IS`` and in
 functions, and we refuse them wherever a bare column is compared; it takes texts for dates under
-those only, and we everywhere.
+those only, and we everywhere. Texts of floats from 1e10 to 1e15 and of 1e-6 have an exponent here
+only. ``Date64`` holds whole days. ``array_has_all(NULL, [])`` is unknown, not true.
 """

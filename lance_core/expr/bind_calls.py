@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot import exp
 
 from lance_core.errors import InvalidRequestError
 from lance_core.expr.coerce import converted, item_of, mismatch, together, told
@@ -15,6 +16,7 @@ from lance_core.expr.folding import folded
 from lance_core.expr.foreign import told_of
 from lance_core.expr.functions.random_numbers import RANDOM
 from lance_core.expr.functions.registry import FUNCTIONS
+from lance_core.expr.given import given_of
 from lance_core.expr.kinds import is_list, is_text
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
@@ -22,8 +24,6 @@ from lance_core.expr.tree import Call, Cast, Items, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from sqlglot import exp
 
     from lance_core.expr.bind import Binder
     from lance_core.expr.tree import Node
@@ -74,7 +74,7 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     name = str(node.name).lower()
     if name not in FUNCTIONS and name not in _FORMS:
         raise _unknown(name, place)
-    arguments = [binder.inside(each) for each in node.expressions]
+    arguments = [_argument(binder, each) for each in node.expressions]
     if name in _FORMS:
         return _FORMS[name](binder, arguments, place)
     function = FUNCTIONS[name]
@@ -85,6 +85,16 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     taken = tuple(converted(each, kind) for each, kind in zip(arguments, types, strict=True))
     made = Call(function, taken, function.result([each.type for each in taken]), place)
     return made if name == "regexp_match" else folded(made, taken)
+
+
+def _argument(binder: Binder, node: exp.Expr) -> Node:
+    """Bind an argument, of which a parameter that is a list may be one, and ``[]``."""
+    if isinstance(node, exp.Array) and len(node.expressions) == 0:
+        return Literal(pa.scalar([], pa.list_(pa.null())), place_of(node))
+    value = given_of(binder.tokens, node)
+    if not isinstance(value, pa.Array):
+        return binder.inside(node)
+    return Literal(pa.ListArray.from_arrays([0, len(value)], value)[0], place_of(node))
 
 
 def _unknown(name: str, place: int) -> InvalidRequestError:
@@ -114,7 +124,7 @@ def _two(arguments: Sequence[Node], place: int, usage: str) -> Sequence[Node]:
 
 def _list(binder: Binder, arguments: Sequence[Node], place: int) -> Node:  # a form
     if len(arguments) == 0:
-        fail(place, "make_array of at least one value", "none")
+        return Literal(pa.scalar([], pa.list_(pa.null())), place)
     children = tuple(together(arguments, place))
     return folded(Items(children, pa.list_(children[0].type), place), children)
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lance_core.errors import TypeMismatchError
-from lance_core.expr.bind_values import given_of
 from lance_core.expr.coerce import as_test, converted, mismatch, paired, together, told
 from lance_core.expr.convert import convert
+from lance_core.expr.given import given_of, is_parameter
 from lance_core.expr.kinds import common_type, is_text
 from lance_core.expr.limits import shown
-from lance_core.expr.literals import advice, fitted, fitted_values, with_both_zeros
+from lance_core.expr.literals import UNFIT, advice, fitted, fitted_values, with_both_zeros
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
 from lance_core.expr.tree import (
@@ -168,9 +168,9 @@ def listed(binder: Binder, node: exp.In) -> Node:
     parts = node.expressions if field is None else [field]
     if len(parts) == 0:
         fail(place, "at least one value in the brackets of IN", "none")
-    cut = given_of(binder, parts[0]) if len(parts) == 1 else None
+    cut = given_of(binder.tokens, parts[0]) if len(parts) == 1 else None
     if isinstance(cut, pa.Array):
-        return _in_array(child, cut, place)
+        return _in_array(child, cut, place, is_given=is_parameter(binder.tokens, parts[0]))
     bound = [one for each in parts for one in _spread(binder, each)]
     if len(bound) == 0:
         return _in_array(child, pa.array([], child.type), place)
@@ -181,13 +181,14 @@ def listed(binder: Binder, node: exp.In) -> Node:
 
 def _spread(binder: Binder, node: exp.Expr) -> Sequence[Node]:
     """Return the values of a parameter that is a list, or the one value that a node is."""
-    value = given_of(binder, node)
+    value = given_of(binder.tokens, node)
     if isinstance(value, pa.Array):
-        return [Literal(each, place_of(node), is_plain=True) for each in value]
+        is_given = is_parameter(binder.tokens, node)
+        return [Literal(each, place_of(node), is_plain=True, is_given=is_given) for each in value]
     return [binder.inside(node)]
 
 
-def _in_array(child: Node, values: pa.Array, place: int) -> Node:
+def _in_array(child: Node, values: pa.Array, place: int, *, is_given: bool = False) -> Node:
     """Bind a list of literals of one type."""
     has_null = values.null_count > 0
     values = values.drop_null()
@@ -199,11 +200,11 @@ def _in_array(child: Node, values: pa.Array, place: int) -> Node:
             return _in_converted(child, values, place, has_null=has_null)
         return InSet(child, exact, has_null, place)
     try:
-        fitting = fitted_values(values, child.type)
-    except (pa.ArrowException, ValueError, OverflowError, TypeMismatchError):
+        fitting = fitted_values(values, child.type, is_given=is_given)
+    except UNFIT:
         for each in values:
             try:
-                fitted(child.path, each, child.type)
+                fitted(child.path, each, child.type, is_given=is_given)
             except TypeMismatchError as error:
                 raise mismatch(place, str(error)) from None
         raise

@@ -14,9 +14,9 @@ from lance_core.expr.bind_calls import now, today
 from lance_core.expr.coerce import converted, item_of, mismatch, together, told
 from lance_core.expr.evaluate import evaluate
 from lance_core.expr.folding import folded
+from lance_core.expr.given import given_of
 from lance_core.expr.kinds import is_list, is_number, is_text
 from lance_core.expr.limits import go_on, shown
-from lance_core.expr.parameters import parameter_values
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
 from lance_core.expr.tree import Arithmetic, Cast, Column, Items, Literal, Negative
@@ -181,21 +181,13 @@ def binary(binder: Binder, node: exp.HexString) -> Node:  # one of many
     return Literal(pa.scalar(bytes.fromhex(node.name), pa.binary()), place, is_plain=True)
 
 
-def given_of(binder: Binder, node: exp.Expr) -> pa.Array | pa.Scalar | None:
-    """Return the value that a placeholder stands for, an array if it is a list; else None."""
-    if not isinstance(node, exp.Parameter):
-        return None
-    given = binder.tokens.given[int(node.this.name)]
-    return parameter_values(given.value, given.place)
-
-
 def parameter(binder: Binder, node: exp.Parameter) -> Node:
     """Bind a parameter that is one value."""
-    value = given_of(binder, node)
+    value = given_of(binder.tokens, node)
     place = place_of(node)
     if not isinstance(value, pa.Scalar):
-        fail(place, "one value", "a list", "lists stand behind IN only")
-    return Literal(value, place, is_plain=_is_of_plain_type(value.type))
+        fail(place, "one value", "a list", "lists stand behind IN and as arguments of functions")
+    return Literal(value, place, is_plain=_is_of_plain_type(value.type), is_given=True)
 
 
 def _is_of_plain_type(kind: pa.DataType) -> bool:

@@ -150,7 +150,8 @@ def _with_columns(nodes: Sequence[Node], columns: Sequence[Column], place: int) 
 
 def _fitted(column: Column, literal: Literal, place: int) -> Literal:
     try:
-        return Literal(fitted(column.path, literal.value, column.type), literal.place)
+        value = fitted(column.path, literal.value, column.type, is_given=literal.is_given)
+        return Literal(value, literal.place)
     except TypeMismatchError as error:
         raise mismatch(place, str(error)) from None
 

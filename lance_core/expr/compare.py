@@ -58,6 +58,14 @@ def compare(operator: str, left: Values, right: Values) -> Values:
     return _COMPARE[operator](left, right)
 
 
+def compare_bits(operator: str, left: Values, right: Values) -> Values:
+    """Compare values as `compare` does, but zeros by their sign also where one is a literal."""
+    left, right = _wide(left), _wide(right)
+    if not pa.types.is_floating(left.type):
+        return compare(operator, left, right)
+    return _COMPARE[operator](total_order(left), total_order(right))
+
+
 def is_distinct(left: Values, right: Values) -> Values:
     """Tell whether values differ, where null equals null."""
     differ = compare("!=", left, right)

@@ -15,6 +15,7 @@ from lance_core.expr.dialect import parse_tokens
 from lance_core.expr.evaluate import evaluate
 from lance_core.expr.limits import go_on
 from lance_core.expr.names import Names
+from lance_core.expr.parameters import plain_parameters
 from lance_core.expr.tokens import read_tokens
 from lance_core.expr.tree import Literal
 from lance_core.expr.walk import columns_of
@@ -190,7 +191,10 @@ def _parsed(
             f"the filter has {len(text)} characters, the limit is {limits.characters}"
         )
     tokens = read_tokens(
-        checked_text("the filter", text), {} if params is None else params, limits, check
+        checked_text("the filter", text),
+        {} if params is None else plain_parameters(params),
+        limits,
+        check,
     )
     tree = Binder(Names(schema, others), tokens, check).bind(
         parse_tokens(tokens.tokens, text, check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
     from lance_core.expr.convert import Values
 
 _LARGEST_HALF = 65504
+_MOST_DIGITS = 76
 
 
-def fitted(name: str, value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+UNFIT = (pa.ArrowException, ValueError, OverflowError, InvalidOperation, TypeMismatchError)
+"""Errors for values that a column cannot hold."""
+
+
+def fitted(name: str, value: pa.Scalar, kind: pa.DataType, *, is_given: bool = False) -> pa.Scalar:
     """Return a plain literal as the type of a column.
 
     Parameters
@@ -30,6 +36,8 @@ def fitted(name: str, value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
         Of the column.
     value
         Boolean, int64, uint64, float64, string, binary or null.
+    is_given
+        See `fitted_values`.
 
     Raises
     ------
@@ -42,25 +50,34 @@ def fitted(name: str, value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
     and times.
     """
     try:
-        return fitted_values(value, kind)
-    except (pa.ArrowException, ValueError, OverflowError, TypeMismatchError):
+        return fitted_values(value, kind, is_given=is_given)
+    except UNFIT:
         raise TypeMismatchError(
             f"column {name} is {kind} and cannot be compared with {shown(python_value(value))};"
             f" {advice(kind)}"
         ) from None
 
 
-def fitted_values(values: Values, kind: pa.DataType) -> Values:
+def fitted_values(values: Values, kind: pa.DataType, *, is_given: bool = False) -> Values:
     """Return plain literals of one type as the type of a column.
+
+    Parameters
+    ----------
+    values, kind
+        See `fitted`.
+    is_given
+        They are values of parameters: decimals may be texts or floats, meant as they are written.
 
     Raises
     ------
-    ValueError, OverflowError, pa.ArrowException, TypeMismatchError
-        The column cannot hold one of them.
+    ValueError, OverflowError, InvalidOperation, pa.ArrowException, TypeMismatchError
+        The column cannot hold one of them: one of `UNFIT`.
     """
     given = values.type
     if pa.types.is_null(given):
         return convert(values, kind)
+    if is_given and pa.types.is_decimal(kind) and (pa.types.is_floating(given) or is_text(given)):
+        return _decimals(values, kind)
     if _is_taken(given, kind):
         if pa.types.is_float16(kind):
             return _half(values)
@@ -80,6 +97,17 @@ def _is_taken(given: pa.DataType, kind: pa.DataType) -> bool:
         return is_text(kind) or is_moment(kind) or bool(pa.types.is_time(kind))
     of_one_kind = (pa.types.is_boolean, pa.types.is_floating, is_binary, is_list)
     return any(each(given) and each(kind) for each in of_one_kind)
+
+
+def _decimals(values: Values, kind: pa.DataType) -> Values:
+    """Return numbers and texts as decimals with exactly the digits that they are written with."""
+    if isinstance(values, pa.Scalar):
+        return _decimals(pa.array([values], values.type), kind)[0]
+    made = [None if each is None else Decimal(str(each)) for each in values.to_pylist()]
+    for each in made:
+        if each is not None and (not each.is_finite() or abs(each.adjusted()) > _MOST_DIGITS):
+            raise ValueError(each)
+    return pa.array(made, kind)
 
 
 def _require_unit(texts: Values, kind: pa.DataType) -> None:
@@ -116,7 +144,10 @@ def advice(kind: pa.DataType) -> str:
         limits = np.iinfo(kind.to_pandas_dtype())
         return f"write a number without a point from {limits.min} to {limits.max}"
     if pa.types.is_decimal(kind):
-        return f"write a number without a point, or decimal({kind.precision},{kind.scale}) '1.5'"
+        return (
+            f"write a number without a point, or decimal({kind.precision},{kind.scale}) '1.5';"
+            f" a parameter may have {kind.scale} digits behind the point"
+        )
     found = (told for is_kind, told in _ADVICE if is_kind(kind))
     return next(found, "ask only whether it IS NULL")
 

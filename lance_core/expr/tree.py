@@ -47,11 +47,14 @@ class Literal:
         See `Column`.
     is_plain
         Written without a type, so that it takes the type of the column that it is compared with.
+    is_given
+        The value of a parameter, which may be a decimal number written as another or as a text.
     """
 
     value: pa.Scalar
     place: int
     is_plain: bool = False
+    is_given: bool = False
 
     @property
     def type(self) -> pa.DataType:

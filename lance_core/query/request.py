@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import InvalidRequestError
+from lance_core.expr.parameters import plain_parameters
 from lance_core.scan.ordering import OrderBy
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class VectorQuery:
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidRequestError(f"column is {self.column!r}; give a name")
         _check_filter(self.filter)
-        _check_params(self.params)
+        _finish_params(self)
         if self.approx_mode not in _APPROX_MODES:
             known = ", ".join(_APPROX_MODES)
             raise InvalidRequestError(f"approx_mode is {self.approx_mode!r}; use one of: {known}")
@@ -273,7 +274,7 @@ class ScanQuery:
         _check_whole("offset", self.offset, 0)
         _check_flag("with_row_id", self.with_row_id)
         _check_filter(self.filter)
-        _check_params(self.params)
+        _finish_params(self)
         _check_order(self.order_by)
         _check_flag("use_index", self.use_index)
         _check_flag("fast_search", self.fast_search)
@@ -341,9 +342,14 @@ def _check_order(given: object) -> None:
         raise InvalidRequestError(f"order_by is {given!r}; give a list of what to order by")
 
 
-def _check_params(given: object) -> None:
-    if given is not None and not _is_named(given):
+def _finish_params(request: VectorQuery | ScanQuery) -> None:
+    """Check parameters and make them plain, as arrays show and compare only in part."""
+    given = request.params
+    if given is None:
+        return
+    if not _is_named(given):
         raise InvalidRequestError(f"params is {given!r}; give values by name")
+    object.__setattr__(request, "params", plain_parameters(given))  # how a frozen value is finished
 
 
 def _is_named(given: object) -> bool:

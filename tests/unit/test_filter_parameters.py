@@ -6,12 +6,14 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.expr.filter import parse_expression, parse_filter
 from lance_core.expr.limits import FilterLimits
+from lance_core.query.request import ScanQuery
 
 DAY = dt.datetime.fromisoformat("2024-01-04T12:00:00")
 BATCH = pa.record_batch(
@@ -20,6 +22,10 @@ BATCH = pa.record_batch(
         "f": [0.5, 1.5, None],
         "dec": pa.array([Decimal("1.25"), Decimal("5.00"), None], pa.decimal128(10, 2)),
         "s": ["a", "it's", None],
+        "u": pa.array([1, 2**64 - 1, None], pa.uint64()),
+        "t": pa.array([3600, 2, None], pa.time32("s")),
+        "dur": pa.array([1, 2, None], pa.duration("s")),
+        "nums": [[1, 2], [], None],
         "b": [True, False, None],
         "bin": [b"\x05", b"abc", None],
         "d": [DAY.date(), dt.date(2024, 1, 5), None],
@@ -75,6 +81,30 @@ def rows(text: str, **params: Any) -> list[int]:
         ("d IN $x", ["2024-01-04"], [0]),
         ("d IN $x", [dt.date(2024, 1, 5)], [1]),
         ("i + 0 IN $x", [1.0, 2.5], [0]),
+        ("u = $x", 2**64 - 1, [1]),
+        ("u IN $x", [2**64 - 1, 7], [1]),
+        ("dec = $x", 1.25, [0]),
+        ("dec = $x", "1.25", [0]),
+        ("dec < $x", "2e0", [0]),
+        ("dec IN $x", [1.25, 7.5], [0]),
+        ("dec IN ($x, 5)", ["1.25"], [0, 1]),
+        ("t = $x", dt.time(1), [0]),
+        ("t IN $x", [dt.time(1), dt.time(2)], [0]),
+        ("t > $x", "00:30:00", [0]),
+        ("dur = $x", dt.timedelta(seconds=1), [0]),
+        ("dur < $x", dt.timedelta(milliseconds=1500), [0]),
+        ("array_has_any(nums, $x)", [2, 9], [0]),
+        ("array_has_all(nums, $x)", [2, 1], [0]),
+        ("array_has_all(nums, $x)", [], [0, 1]),
+        ("array_has_any(nums, $x)", np.array([2, 9]), [0]),
+        ("i = $x", np.int8(2), [1]),
+        ("f > $x", np.float32(1), [1]),
+        ("s = $x", np.str_("a"), [0]),
+        ("ts = $x", np.datetime64("2024-01-04T12:00:00"), [0]),
+        ("i IN $x", np.arange(2, 5), [1]),
+        ("i IN $x", [np.int64(2)], [1]),
+        ("i IN $x", pa.array([2, 3]), [1]),
+        ("i = $x", pa.scalar(2), [1]),
     ],
 )
 def test_a_parameter_is_a_value(text: str, value: object, expected: list[int]) -> None:
@@ -96,6 +126,18 @@ def test_equal_texts_have_equal_values() -> None:
     assert len({text(x=1), text(x=2), text(x=None)}) == 3
 
 
+def test_arrays_are_told_apart_by_what_is_not_shown_of_them() -> None:
+    one, other = np.arange(5000), np.arange(5000)
+    other[2500] = -1
+    queries = [ScanQuery(filter="i IN $x", params={"x": each}) for each in (one, other)]
+    texts = {
+        parse_filter("i IN $x", BATCH.schema, params=each).text
+        for each in ({"x": one}, {"x": other})
+    }
+    assert len(texts) == 2
+    assert queries[0].params != queries[1].params
+
+
 @pytest.mark.parametrize(
     ("text", "params", "message"),
     [
@@ -113,6 +155,12 @@ def test_equal_texts_have_equal_values() -> None:
         ("i IN $x", {"x": [[1]]}, "is no value of a parameter"),
         ("i IN $x", {"x": ["a"]}, "cannot be compared with 'a'"),
         ("i = $x", {"x": 2**70}, "is no value of a parameter"),
+        ("i IN $x", {"x": np.zeros((2, 2))}, "is no value of a parameter"),
+        ("dec = $x", {"x": 1.255}, "a parameter may have 2 digits behind the point"),
+        ("dec = $x", {"x": "1e99999999"}, "column dec is decimal"),
+        ("dec = $x", {"x": float("nan")}, "column dec is decimal"),
+        ("dec = $x", {"x": "much"}, "column dec is decimal"),
+        ("dec IN $x", {"x": [1.25, 1.255]}, "cannot be compared with 1.255"),
         ("$x = 1", {"x": "i"}, "at character 1"),
         ("i $x 1", {"x": "="}, "at character 3: expected AND, OR or the end"),
         ("$x", {"x": "i = 1"}, "at character 1"),

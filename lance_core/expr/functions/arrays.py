@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.expr.compare import compare
+from lance_core.expr.compare import compare_bits
 from lance_core.expr.functions.signature import (
     Function,
     always,
-    lists,
+    any_list,
     takes,
     takes_list_and_item,
     takes_two_lists,
@@ -45,7 +45,7 @@ def _has(given: pa.Array, others: Sequence[Values]) -> pa.Array:
     (asked,) = others
     owners = _owners(given)
     wanted = asked.take(pa.array(owners)) if isinstance(asked, pa.Array) else asked
-    equal = pc.fill_null(compare("=", given.flatten(), wanted), fill_value=False)
+    equal = pc.fill_null(compare_bits("=", given.flatten(), wanted), fill_value=False)
     rows = owners[equal.to_numpy(zero_copy_only=False)]
     found = np.zeros(len(given), bool)
     found[rows] = True
@@ -88,7 +88,7 @@ def _has_all(given: pa.Array, others: Sequence[Values]) -> pa.Array:
 _TRUTH = always(pa.bool_())
 _LENGTH = (
     "(list)",
-    takes(lists),
+    takes(any_list),
     always(pa.int64()),
     lambda given, _: pc.list_value_length(given),
 )

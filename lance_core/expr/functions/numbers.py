@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.expr.compare import compare
+from lance_core.expr.compare import compare_bits
 from lance_core.expr.functions.per_value import with_constants
 from lance_core.expr.functions.signature import (
     Function,
@@ -48,13 +48,13 @@ def _round(values: pa.Array, digits: int = 0) -> pa.Array:
 def _chosen(operator: str, values: pa.Array, others: Sequence[Values]) -> pa.Array:
     """Return the largest or smallest of some values, without nulls."""
     for each in others:
-        is_kept = compare(operator, values, each)
+        is_kept = compare_bits(operator, values, each)
         values = pc.if_else(pc.fill_null(is_kept, pc.is_valid(values)), values, each)
     return values
 
 
 def _null_if(values: pa.Array, others: Sequence[Values]) -> pa.Array:
-    equal = pc.fill_null(compare("=", values, others[0]), fill_value=False)
+    equal = pc.fill_null(compare_bits("=", values, others[0]), fill_value=False)
     return pc.if_else(equal, pa.scalar(None, values.type), values)
 
 

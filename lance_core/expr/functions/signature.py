@@ -95,7 +95,12 @@ def moment(kind: pa.DataType) -> pa.DataType | None:
 
 def lists(kind: pa.DataType) -> pa.DataType | None:
     """Take lists of plain values, those of one length as lists of any."""
-    if not is_list(kind) or pa.types.is_nested(kind.value_type):
+    return None if is_list(kind) and pa.types.is_nested(kind.value_type) else any_list(kind)
+
+
+def any_list(kind: pa.DataType) -> pa.DataType | None:
+    """Take lists of anything, those of one length as lists of any."""
+    if not is_list(kind):
         return None
     return pa.large_list(kind.value_type) if pa.types.is_fixed_size_list(kind) else kind
 
