@@ -62,6 +62,15 @@ def queries_of(root: Path, count: int = 8) -> NDArray[np.uint8]:
     return queries
 
 
+def whole_walks(kind: str) -> dict[str, int]:
+    """Return the breadth at which graphs are walked to the end.
+
+    Many bytes lie at one distance, and from which of them a walk inside bounds goes on first is
+    not promised: once in a hundred tables another row is found.
+    """
+    return {} if kind == "IVF_FLAT" else {"ef": NUM_ROWS}
+
+
 def assert_same_answers(root: Path, k: int, **asked: Any) -> None:
     ours, theirs = lance_core.open_dataset(root), lance.dataset(root)
     names = {"lower_bound", "upper_bound"}
@@ -92,7 +101,7 @@ def test_an_index_of_bytes_is_searched_as_by_pylance(
     asked = {} if nprobes is None else {"nprobes": nprobes}
     assert_same_answers(root, k, **asked)
     assert_same_answers(root, k, refine_factor=3, **asked)
-    assert_same_answers(root, k, lower_bound=1.0, upper_bound=50.0, **asked)
+    assert_same_answers(root, k, lower_bound=1.0, upper_bound=50.0, **whole_walks(kind), **asked)
 
 
 def test_the_index_is_used_and_its_rows_stay_where_the_file_is_mapped(root: Path) -> None:
@@ -112,8 +121,9 @@ def test_deleted_rows_and_rows_outside_the_index_are_as_in_pylance(root: Path, k
     dimension = queries_of(root).shape[1]
     lance.write_dataset(table_of(draw(200, dimension, seed=9), NUM_ROWS), root, mode="append")
     lance.dataset(root).delete("id % 3 = 0")
-    for asked in ({}, {"nprobes": 2}, {"refine_factor": 2}, {"nprobes": 6, "upper_bound": 40.0}):
+    for asked in ({}, {"nprobes": 2}, {"refine_factor": 2}):
         assert_same_answers(root, 12, **asked)
+    assert_same_answers(root, 12, nprobes=6, upper_bound=40.0, **whole_walks(kind))
     if kind != "IVF_FLAT":  # pylance cannot maintain graphs over bytes
         return
     lance.dataset(root).optimize.optimize_indices(num_indices_to_merge=0)
