@@ -14,12 +14,12 @@ import pyarrow as pa
 from lance_core.errors import InvalidRequestError
 from lance_core.io.file_maps import checked_once
 from lance_core.io.metering import QueryMeter, metered
+from lance_core.query.answer_shape import shape_of_answer
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.fitted_vectors import fit_vectors, metric_for
 from lance_core.query.indexed_filter import IndexUse
 from lance_core.query.measure import Measures
-from lance_core.query.output_columns import has_expressions
 from lance_core.query.plain_scan import PlainScan
 from lance_core.query.planner import PassingCounts, plan_vector, segments_of_index
 from lance_core.query.postfilter import Postfilter
@@ -27,10 +27,7 @@ from lance_core.query.prepared import PreparedQueries, is_long
 from lance_core.query.prewarm import IndexWarmer, require_index
 from lance_core.query.query_result import (
     AnswerRows,
-    AnswerShape,
     QueryResult,
-    answer_shape,
-    computed_shape,
     joined,
     vector_answer,
 )
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
 
     from lance_core.ids import FieldId
     from lance_core.index.candidates import Candidates
+    from lance_core.query.answer_shape import AnswerShape
     from lance_core.query.plan import Plan, VectorPlan
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.session import Session
@@ -355,7 +353,12 @@ class QueryEngine:
             raise NotResidentError("a long filter takes long to read")
         session, snapshot = self._session, self._snapshot
         column = self._column_search(request, resident_only=resident_only)
-        shape = self._shape(request, column, deadline)
+        shape = shape_of_answer(
+            snapshot.schema,
+            request,
+            batched=_is_batched(request, column),
+            check=partial(deadline.check, "reading expressions"),
+        )
         prefilter, postfilter, passing = None, None, None
         if request.filter is not None and request.prefilter:
             prefilter = RowFilter(
@@ -379,22 +382,6 @@ class QueryEngine:
             self._plan_vector(request, column, shape, passing),
             prefilter,
             postfilter,
-        )
-
-    def _shape(self, request: VectorQuery, column: ColumnSearch, deadline: Deadline) -> AnswerShape:
-        columns, batched = request.columns, _is_batched(request, column)
-        if columns is None or not has_expressions(columns):
-            names = None if columns is None else [str(each) for each in columns]
-            return answer_shape(
-                self._snapshot.schema, names, with_row_id=request.with_row_id, batched=batched
-            )
-        return computed_shape(
-            self._snapshot.schema,
-            columns,
-            with_row_id=request.with_row_id,
-            batched=batched,
-            params=request.params,
-            check=partial(deadline.check, "reading expressions"),
         )
 
     def _passing_counts(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.index.candidates import Candidates
-from lance_core.query.query_result import DISTANCE_FIELD
+from lance_core.query.answer_shape import DISTANCE_FIELD
 from lance_core.query.row_filter import checking, read_filter
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.take import RowTaker
