@@ -1,0 +1,1 @@
+"""Making the segments of vector indices: training, encoding, sorting by partition, writing."""
