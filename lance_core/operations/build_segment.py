@@ -13,8 +13,8 @@ from pyroaring import BitMap
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-from lance_core.index.scalar.writers.segment_files import SegmentFiles
 from lance_core.index.scalar.writers.segment_writer import scalar_kind, segment_writer
+from lance_core.index.segment_files import SegmentFiles
 from lance_core.operations.append import file_version_of
 from lance_core.operations.progress import no_progress
 from lance_core.proto import table_pb2

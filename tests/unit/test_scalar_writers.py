@@ -16,8 +16,8 @@ from lance_core.ids import FieldId
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.bloom_filter import filter_bytes
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-from lance_core.index.scalar.writers.segment_files import SegmentFiles
 from lance_core.index.scalar.writers.segment_writer import scalar_kind, segment_writer
+from lance_core.index.segment_files import SegmentFiles
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.from_arrow import schema_from_arrow

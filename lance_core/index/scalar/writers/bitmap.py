@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from lance_core.file.writer import LanceFileWriter
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "bitmap_page_lookup.lance"
 _FORM = SetForm(has_lengths=True, encode=encode_tree_map)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lance_core.file.writer import LanceFileWriter
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "bloomfilter.lance"
 _MOST_BYTES = 128 << 20

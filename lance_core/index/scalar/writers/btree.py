@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
 _DATA_FILE = "page_data.lance"
 _LOOKUP_FILE = "page_lookup.lance"

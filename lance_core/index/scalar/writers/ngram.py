@@ -16,7 +16,7 @@ from lance_core.table.treemap import encode_treemap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "ngram_postings.lance"
 _NULL_TOKEN = 0

@@ -16,16 +16,16 @@ from lance_core.index.scalar.writers.bitmap import write_bitmap, write_label_lis
 from lance_core.index.scalar.writers.bloom_filter import FilterSize, write_bloom_filter
 from lance_core.index.scalar.writers.btree import write_btree
 from lance_core.index.scalar.writers.ngram import write_ngram
-from lance_core.index.scalar.writers.segment_files import IndexDetails
 from lance_core.index.scalar.writers.sort import sort_rows
 from lance_core.index.scalar.writers.zone_map import write_zone_map
+from lance_core.index.segment_files import IndexDetails
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lance_core.index.scalar.segment import RowNames
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
     Write = Callable[[Iterable[IndexedRows], SegmentFiles, int], None]
     """Writes the files of a segment of some rows, with about so much memory."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-    from lance_core.index.scalar.writers.segment_files import SegmentFiles
+    from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "zonemap.lance"
 _COUNTS = ("null_count", "nan_count")
