@@ -135,14 +135,15 @@ def _read(
     else:
         (row_ids,) = storage.reader.read([storage.row_ids], ranges)
         columns = storage.reader.read(storage.payload, _filled(segment, to_copy))
-    addresses: NDArray[np.uint64] = _values(segment, row_ids)
+    path = storage.reader.path
+    addresses: NDArray[np.uint64] = plain_values(row_ids, path)
     is_kept = None
     if reuse is not None:
         addresses = reuse.addresses.map_addresses(addresses)
         if segment.quantizer.drops_rows:
             is_kept = addresses != ROW_ADDRESS_TOMBSTONE
     ordinals = space.to_ordinals(addresses)
-    values = [_values(segment, column) for column in columns]
+    values = [plain_values(column, path) for column in columns]
     parts = _cuts(segment, partitions, len(ordinals))
     copied = _cuts(segment, to_copy, len(values[0]))
     return {
@@ -180,8 +181,11 @@ def _cuts(segment: VectorSegment, partitions: Sequence[int], num_rows: int) -> d
     return {p: slice(*cut) for p, cut in zip(partitions, pairwise(ends), strict=True)}
 
 
-def _values(segment: VectorSegment, column: pa.Array) -> NDArray[Any]:
-    """Return numbers, shape ``(n,)``, or lists of them, shape ``(n, width)``."""
+def plain_values(column: pa.Array, path: str) -> NDArray[Any]:
+    """Return numbers, shape ``(n,)``, or lists of them, shape ``(n, width)``.
+
+    Raises ``CorruptFileError`` with the file that they are of if one is null.
+    """
     width = None
     nulls = column.null_count
     if pa.types.is_fixed_size_list(column.type):
@@ -189,9 +193,7 @@ def _values(segment: VectorSegment, column: pa.Array) -> NDArray[Any]:
         column = column.flatten()
         nulls += column.null_count
     if nulls > 0:
-        raise CorruptFileError(
-            segment.storage.reader.path, "a row address, a code or a vector is null"
-        )
+        raise CorruptFileError(path, "a row address, a code or a vector is null")
     values: NDArray[Any] = column.to_numpy(zero_copy_only=True)
     return values if width is None else values.reshape(-1, width)
 

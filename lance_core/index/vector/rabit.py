@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from lance_core.index.vector.rabit_extra import ExtraLayout
     from lance_core.kernels.topk import TopRows
 
+ERROR_FACTORS = "__error_factors"
+"""Column of how far estimates by the sign may be off; not read where there is nothing finer."""
+
 _SIGNS = "_rabit_codes"
 _FACTORS = ("__add_factors", "__scale_factors")
-_ERRORS = "__error_factors"
 _EXTRA = "__blocked_ex_codes"
-_ALL_BUT_SIGNS = (*_FACTORS, _ERRORS, _EXTRA, "__add_factors_ex", "__scale_factors_ex")
+_ALL_BUT_SIGNS = (*_FACTORS, ERROR_FACTORS, _EXTRA, "__add_factors_ex", "__scale_factors_ex")
 
 _BYTE_BITS = 8
 _FLOATS = (pa.float32(),)
