@@ -13,6 +13,12 @@ from numba.np.numpy_support import carray
 
 from lance_core.kernels.compile import kernel, warmup
 from lance_core.kernels.memory import pointer_at
+from lance_core.kernels.packed_lanes import (
+    ROW_BYTES,
+    element_bits,
+    unpack_row,
+    unpack_split_row,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,29 +52,19 @@ def unpack_block(address: int, width: int, out: NDArray[np.unsignedinteger]) -> 
     ``out`` has shape ``(1024,)``; its element width is T. The caller has checked that
     ``1024 * width / 8`` bytes are there.
     """
-    bits = out.itemsize * 8
-    lanes = BLOCK_ROWS // bits
-    words = carray(pointer_at(address), width * lanes, out.dtype)
+    bits = element_bits(out)
     mask = low_bits(width)
+    if width == 0:
+        out[:] = 0
+        return
     for row in range(bits):
         start = ORDER[row // 8] * 16 + (row % 8) * 128
-        into = out[start : start + lanes]  # slices, so that the loops over lanes vectorise
-        if width == 0:
-            into[:] = 0
-            continue
-        word = row * width // bits * lanes
+        word = address + row * width // bits * ROW_BYTES
         shift = row * width % bits
-        right = np.uint64(shift)
-        low = words[word : word + lanes]
         if shift + width > bits:
-            left = np.uint64(bits - shift)
-            high = words[word + lanes : word + 2 * lanes]
-            for lane in range(lanes):
-                value = (np.uint64(low[lane]) >> right) | (np.uint64(high[lane]) << left)
-                into[lane] = value & mask
+            unpack_split_row(word, shift, mask, out, start)
         else:
-            for lane in range(lanes):
-                into[lane] = (np.uint64(low[lane]) >> right) & mask
+            unpack_row(word, shift, mask, out, start)
 
 
 @kernel
