@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numba.np.numpy_support import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ _INDEX = ir.IntType(32)
 
 
 def _bits_of(array: types.Array) -> int:
-    return int(cast("types.Integer", array.dtype).bitwidth)
+    return 8 * int(as_dtype(array.dtype).itemsize)
 
 
 class _Row:
@@ -39,7 +40,8 @@ class _Row:
         self, context: BaseContext, builder: ir.IRBuilder, array: types.Array, value: ir.Value
     ) -> None:
         self._builder = builder
-        self._array = context.make_array(array)(context, builder, value)
+        view = context.make_array(array)  # type: ignore[no-untyped-call]  # numba has no types there
+        self._array = view(context, builder, value)
         self._bits = _bits_of(array)
         self._lane = ir.IntType(self._bits)
         self._lanes = ROW_BYTES * 8 // self._bits
