@@ -1,0 +1,256 @@
+"""Centroids of partitions: k-means over a sample of the vectors.
+
+Clusters are split into few again and again until there are enough, which takes little; rounds over
+all of them make the result good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic
+
+import numpy as np
+
+from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build.assign import NUM_THREADS
+from lance_core.index.vector.build.spaces import BitSpace, FloatSpace, Number, Space
+from lance_core.index.vector.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+MAX_ITERATIONS = 50
+SEED = 42
+_SETTLED = 1e-4
+"""Rounds end when the loss falls by less than this part of it."""
+_SPLIT_INTO = 32
+_SPLIT_ROUNDS = 10
+_MOST_SPLITS = 8
+_SHORTEST, _LONGEST = 1e-12, 1e12
+"""Coordinates whose squares, and sums of them, stay well inside float32."""
+_ROWS_TO_CHOOSE_FROM = 64
+"""Rows for each centroid that the first ones are chosen from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters(Generic[Number]):
+    """What training ends with.
+
+    Parameters
+    ----------
+    centroids
+        Shape ``(P, d)``.
+    loss
+        Sum of the distances of the sample to their centroids, those of the last round.
+    """
+
+    centroids: NDArray[Number]
+    loss: float
+
+
+def train_centroids(
+    sample: NDArray[np.float32],
+    num_clusters: int,
+    metric: Metric,
+    *,
+    max_iterations: int = MAX_ITERATIONS,
+    seed: int = SEED,
+    progress: Callable[[int, int], None] | None = None,
+) -> Clusters[np.float32]:
+    """Train the centroids of partitions.
+
+    Parameters
+    ----------
+    sample
+        Shape ``(n, d)``; finite, and of unit length with cosine.
+    num_clusters
+        How many centroids to return; more than the distinct vectors of the sample are repeated.
+    metric
+        ``l2`` and ``cosine`` give means, ``dot`` vectors of unit length.
+    max_iterations
+        Rounds over the whole sample at most. They end when they hardly gain.
+    seed
+        The same sample and seed give the same centroids.
+    progress
+        Called with the rounds done and ``max_iterations``.
+
+    Raises
+    ------
+    InvalidRequestError
+        The sample is empty.
+
+    Notes
+    -----
+    Vector index page, sections 3 and 8.
+    """
+    space = FloatSpace(metric, NUM_THREADS)
+    return cluster_floats(sample, num_clusters, space, max_iterations, seed, progress)
+
+
+def train_byte_centroids(
+    sample: NDArray[np.uint8],
+    num_clusters: int,
+    *,
+    max_iterations: int = MAX_ITERATIONS,
+    seed: int = SEED,
+    progress: Callable[[int, int], None] | None = None,
+) -> Clusters[np.uint8]:
+    """Train the centroids of partitions of bytes under hamming, as `train_centroids` does."""
+    space = BitSpace(NUM_THREADS)
+    return _cluster(sample, num_clusters, space, max_iterations, seed, progress)
+
+
+def cluster_floats(
+    sample: NDArray[np.float32],
+    num_clusters: int,
+    space: FloatSpace,
+    max_iterations: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Clusters[np.float32]:
+    """Cluster vectors of floats, those whose squares leave float32 after scaling all alike."""
+    longest = np.abs(sample).max(initial=0)
+    if longest == 0 or _SHORTEST < longest < _LONGEST:
+        return _cluster(sample, num_clusters, space, max_iterations, seed, progress)
+    exponent = np.frexp(longest)[1]
+    scaled = np.ldexp(sample, -exponent)
+    trained = _cluster(scaled, num_clusters, space, max_iterations, seed, progress)
+    if space.metric == Metric.DOT:
+        return trained
+    return Clusters(
+        np.ldexp(trained.centroids, exponent), float(np.ldexp(trained.loss, 2 * exponent))
+    )
+
+
+def _cluster(
+    sample: NDArray[Number],
+    num_clusters: int,
+    space: Space[Number],
+    max_iterations: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Clusters[Number]:
+    if len(sample) == 0:
+        raise InvalidRequestError("there are no vectors to train an index with")
+    vectors = np.ascontiguousarray(sample)
+    generator = np.random.default_rng(seed)
+    first = _split(vectors, num_clusters, space, generator, _MOST_SPLITS)
+    return _settle(vectors, first, space, generator, max_iterations, progress)
+
+
+def _split(
+    vectors: NDArray[Number],
+    num_clusters: int,
+    space: Space[Number],
+    generator: np.random.Generator,
+    splits_left: int,
+) -> NDArray[Number]:
+    """Return centroids to start from: of few clusters, or of the clusters in each of few."""
+    if len(vectors) <= num_clusters or splits_left == 0:
+        rows = generator.permutation(len(vectors))[:num_clusters]
+        return space.as_centroids(vectors[np.resize(rows, num_clusters)])
+    few = _num_parts(num_clusters)
+    first = _spread_rows(vectors, few, space, generator)
+    groups = _settle(vectors, first, space, generator, _SPLIT_ROUNDS, None).centroids
+    if num_clusters == few:
+        return groups
+    labels, _ = space.assign(vectors, groups)
+    counts = np.bincount(labels, minlength=few)
+    by_label = np.argsort(labels, kind="stable")
+    ends = np.cumsum(counts)
+    parts = []
+    for share, start, end in zip(_shares(counts, num_clusters), ends - counts, ends, strict=True):
+        if share > 0:
+            own = vectors[by_label[start:end]]
+            parts.append(_split(own, int(share), space, generator, splits_left - 1))
+    return np.concatenate(parts)
+
+
+def _num_parts(num_clusters: int) -> int:
+    """Return how many parts to split into, so that all splits on the way are alike."""
+    num_levels = 1
+    while _SPLIT_INTO**num_levels < num_clusters:
+        num_levels += 1
+    return int(np.ceil(num_clusters ** (1 / num_levels)))
+
+
+def _spread_rows(
+    vectors: NDArray[Number],
+    wanted: int,
+    space: Space[Number],
+    generator: np.random.Generator,
+) -> NDArray[Number]:
+    """Choose rows that are far from one another as centroids (k-means++, of a sample)."""
+    some = vectors[_some_rows(len(vectors), wanted * _ROWS_TO_CHOOSE_FROM, generator)]
+    chosen = np.zeros(wanted, np.int64)
+    nearest = np.full(len(some), np.inf)
+    for number in range(1, wanted):
+        _, distances = space.assign(some, space.as_centroids(some[chosen[number - 1 : number]]))
+        nearest = np.minimum(nearest, distances)
+        chosen[number] = _drawn(nearest - nearest.min(), generator)
+    return space.as_centroids(some[chosen])
+
+
+def _drawn(weights: NDArray[np.float64], generator: np.random.Generator) -> int:
+    """Draw a row by weight; any where weights do not tell."""
+    total = weights.sum()
+    if not 0 < total < np.inf:
+        return int(generator.integers(len(weights)))
+    below = np.cumsum(weights) < generator.random() * total
+    return min(int(np.count_nonzero(below)), len(weights) - 1)
+
+
+def _settle(
+    vectors: NDArray[Number],
+    first: NDArray[Number],
+    space: Space[Number],
+    generator: np.random.Generator,
+    max_rounds: int,
+    progress: Callable[[int, int], None] | None,
+) -> Clusters[Number]:
+    """Move centroids to the middle of their rows until that hardly gains."""
+    centroids, loss = first, np.inf
+    for done in range(max_rounds):
+        labels, distances = space.assign(vectors, centroids)
+        previous, loss = loss, float(distances.sum(dtype=np.float64))
+        counts = np.bincount(labels, minlength=len(centroids))
+        centroids = space.centroids_of(vectors, labels, counts, centroids)
+        _fill_empty(centroids, counts, vectors, distances, space, generator)
+        if progress is not None:
+            progress(done + 1, max_rounds)
+        if abs(previous - loss) <= _SETTLED * abs(loss):
+            break
+    return Clusters(centroids, loss)
+
+
+def _fill_empty(
+    centroids: NDArray[Number],
+    counts: NDArray[np.int64],
+    vectors: NDArray[Number],
+    distances: NDArray[np.float32],
+    space: Space[Number],
+    generator: np.random.Generator,
+) -> None:
+    """Move the centroids of no rows onto random rows, which are likely those of big clusters."""
+    empty = np.flatnonzero(counts == 0)
+    apart = np.flatnonzero(distances > 0)
+    if len(empty) > 0 and len(apart) > 0:
+        rows = apart[_some_rows(len(apart), len(empty), generator)]
+        filled = space.as_centroids(vectors[rows])
+        centroids[empty[: len(filled)]] = filled
+
+
+def _some_rows(num_rows: int, wanted: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return distinct rows, in random order: as many as are wanted or there are."""
+    return generator.choice(num_rows, min(wanted, num_rows), replace=False)
+
+
+def _shares(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """Share out ``total`` clusters by rows: at least one where there are rows, none elsewhere."""
+    shares = (counts > 0).astype(np.int64)
+    exact = counts / counts.sum() * total
+    while shares.sum() < total:
+        shares[np.argmax(exact - shares)] += 1
+    return shares
