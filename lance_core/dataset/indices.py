@@ -1,15 +1,16 @@
-"""Making, maintaining and dropping the scalar indices of a dataset."""
+"""Making, maintaining and dropping the indices of a dataset."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.reads import DatasetReads
-from lance_core.operations.build_segment import MEMORY_BYTES, ScalarIndex
 from lance_core.operations.commit_segments import drop_index
-from lance_core.operations.create_index import create_scalar_index
+from lance_core.operations.create_index import create_index
+from lance_core.operations.new_index import NewIndex
 from lance_core.operations.optimize_indices import OptimizeOptions, optimize_indices
 from lance_core.operations.progress import no_progress
+from lance_core.operations.write_segment import MEMORY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class DatasetIndices(DatasetReads):
     """What can be done to the indices of a dataset."""
 
-    def create_scalar_index(
+    def create_index(
         self,
         column: str,
         index_type: str,
@@ -64,13 +65,11 @@ class DatasetIndices(DatasetReads):
 
         Examples
         --------
-        >>> dataset.create_scalar_index("price", "BTREE")  # doctest: +SKIP
+        >>> dataset.create_index("price", "BTREE")  # doctest: +SKIP
         """
-        index = ScalarIndex(
-            f"{column}_idx" if name is None else name, column, index_type, parameters
-        )
+        index = NewIndex(f"{column}_idx" if name is None else name, column, index_type, parameters)
         return self._with(
-            create_scalar_index(
+            create_index(
                 self.session.files,
                 self.snapshot,
                 index,
@@ -98,7 +97,7 @@ class DatasetIndices(DatasetReads):
             So many of the newest segments of an index become one with the new fragments; 0 gives
             these a segment of their own, which is quick.
         memory_bytes
-            As in `create_scalar_index`.
+            As in `create_index`.
         progress
             Called with how many indices are done, and of how many.
 

@@ -1,35 +1,32 @@
-"""Creating a scalar index over all rows."""
+"""Creating an index over all rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CommitConflictError, InvalidRequestError
-from lance_core.operations.build_segment import (
-    MEMORY_BYTES,
-    build_segment,
-    discard_segment,
-    writer_of,
-)
+from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.commit_segments import segments_of
+from lance_core.operations.new_index import recipe_of
 from lance_core.operations.progress import no_progress
+from lance_core.operations.write_segment import MEMORY_BYTES, discard_segment
 from lance_core.table.transaction import CreateIndex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lance_core.operations.build_segment import ScalarIndex
+    from lance_core.operations.new_index import NewIndex
     from lance_core.operations.progress import Progress
     from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
 
-def create_scalar_index(
+def create_index(
     files: TableFiles,
     snapshot: Snapshot,
-    index: ScalarIndex,
+    index: NewIndex,
     *,
     replace: bool = True,
     memory_bytes: int = MEMORY_BYTES,
@@ -62,7 +59,7 @@ def create_scalar_index(
     CommitConflictError
         Others moved rows, or changed the index, again and again. No file of the segment is left.
     """
-    writer_of(snapshot, index)
+    recipe_of(snapshot, index)
     with NewSegments(snapshot) as new:
 
         def plan(newest: Snapshot) -> CreateIndex:
@@ -81,7 +78,7 @@ def create_scalar_index(
 def _check_replaced(
     snapshot: Snapshot,
     old: Sequence[table_pb2.IndexMetadata],
-    index: ScalarIndex,
+    index: NewIndex,
     *,
     replace: bool,
 ) -> None:

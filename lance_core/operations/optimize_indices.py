@@ -13,10 +13,12 @@ from lance_core.file.reader import LanceFileReader
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.registry import IndexKind, classify
 from lance_core.index.scalar.writers.stored_parameters import file_of_parameters, parameters_in
-from lance_core.operations.build_segment import MEMORY_BYTES, ScalarIndex, build_segment
+from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
+from lance_core.operations.new_index import NewIndex
 from lance_core.operations.progress import no_progress
+from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.transaction import CreateIndex
 
@@ -119,7 +121,7 @@ def optimize_indices(
 class _Work:
     """A segment that is to be built, and those in whose place it comes."""
 
-    index: ScalarIndex
+    index: NewIndex
     fragments: BitMap
     replaced: tuple[table_pb2.IndexMetadata, ...]
 
@@ -156,7 +158,7 @@ def _work(
     replaced = [place for place in range(len(segments)) if place not in useful or place in merged]
     newest, _ = segments[-1]
     return _Work(
-        ScalarIndex(
+        NewIndex(
             newest.name,
             snapshot.schema.path_of(newest.field_ids[0]),
             str(classify(newest)),

@@ -19,8 +19,9 @@ from lance_core.errors import (
     InvalidRequestError,
     StoreUnavailableError,
 )
-from lance_core.operations.build_segment import ScalarIndex, build_segment
+from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_segments import commit_segments
+from lance_core.operations.new_index import NewIndex
 from tests.committed import opened
 from tests.scalar_tables import INDICES, TESTS, rows
 
@@ -62,7 +63,7 @@ def coverage(folder: Path, name: str) -> list[list[int]]:
 
 
 def build(folder: Path, fragments: list[int] | None, name: str = "i") -> table_pb2.IndexMetadata:
-    index = ScalarIndex(name, "id", "BTREE", {"zone_size": 50})
+    index = NewIndex(name, "id", "BTREE", {"zone_size": 50})
     return build_segment(SESSION.files, opened(folder), index, fragments)
 
 
@@ -85,7 +86,7 @@ def test_one_writer_goes_on_where_the_other_began(tmp_path: Path, first: str, st
     used = [each for each in INDICES if "." not in each[0]]  # which pylance fails to index further
     for number, (column, kind, parameters) in enumerate(used):
         if first == "ours":
-            table(tmp_path).create_scalar_index(column, kind, f"{column}_{number}", **parameters)
+            table(tmp_path).create_index(column, kind, f"{column}_{number}", **parameters)
         else:
             theirs: Any = lance.dataset(str(tmp_path))
             config = lance.indices.IndexConfig(kind.lower(), parameters) if parameters else kind
@@ -111,7 +112,7 @@ def test_one_writer_goes_on_where_the_other_began(tmp_path: Path, first: str, st
 
 def test_optimizing_covers_what_is_new_and_does_nothing_where_nothing_is(tmp_path: Path) -> None:
     write(tmp_path)
-    dataset = table(tmp_path).create_scalar_index("id", "BTREE", "i", zone_size=77)
+    dataset = table(tmp_path).create_index("id", "BTREE", "i", zone_size=77)
     assert dataset.optimize_indices().version == dataset.version
     for start in (1000, 2000, 3000):
         dataset = dataset.append(rows(start, start + 10)).optimize_indices(num_segments_to_merge=0)
@@ -179,7 +180,7 @@ def test_segments_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     commit_segments(opened(tmp_path), "i", [both])
     with pytest.raises(InvalidRequestError, match=r"covers fragments \[2\] too"):
         commit_segments(opened(tmp_path), "i", [build(tmp_path, [1])])
-    other = ScalarIndex("i", "small", "BITMAP")
+    other = NewIndex("i", "small", "BITMAP")
     foreign = build_segment(SESSION.files, opened(tmp_path), other, [0])
     with pytest.raises(InvalidRequestError, match="another kind or column"):
         commit_segments(opened(tmp_path), "i", [foreign])
@@ -214,7 +215,7 @@ def test_a_segment_of_moved_rows_conflicts_and_one_of_changed_values_gives_up_fr
 
 def test_a_segment_built_before_a_deferred_compaction_follows_it(tmp_path: Path) -> None:
     write(tmp_path)
-    table(tmp_path).create_scalar_index("small", "BITMAP")  # for which pylance defers
+    table(tmp_path).create_index("small", "BITMAP")  # for which pylance defers
     early = build(tmp_path, None)
     lance.dataset(str(tmp_path)).delete("id % 3 = 1")
     compacting = lance.dataset(str(tmp_path)).optimize
@@ -231,7 +232,7 @@ def test_creating_an_index_while_rows_are_moved_builds_it_anew(tmp_path: Path) -
     lance.dataset(str(tmp_path)).delete("id % 3 = 1")
     lance.dataset(str(tmp_path)).optimize.compact_files(target_rows_per_fragment=5000)
     seen: list[tuple[int, int]] = []
-    after = before.create_scalar_index("id", "BTREE", progress=lambda *n: seen.append(n))
+    after = before.create_index("id", "BTREE", progress=lambda *n: seen.append(n))
     assert seen[0] == (0, 600)
     assert seen[-1] == (400, 400)
     assert folders(tmp_path) == 1
@@ -241,13 +242,13 @@ def test_creating_an_index_while_rows_are_moved_builds_it_anew(tmp_path: Path) -
 
 def test_an_index_is_replaced_only_where_that_was_meant(tmp_path: Path) -> None:
     write(tmp_path)
-    dataset = table(tmp_path).create_scalar_index("small", "BTREE")
-    dataset = dataset.create_scalar_index("small", "bitmap")
+    dataset = table(tmp_path).create_index("small", "BTREE")
+    dataset = dataset.create_index("small", "bitmap")
     assert [each.type_name for each in dataset.snapshot.indices] == ["BitmapIndexDetails"]
     with pytest.raises(InvalidRequestError, match="already"):
-        dataset.create_scalar_index("small", "BTREE", replace=False)
+        dataset.create_index("small", "BTREE", replace=False)
     with pytest.raises(InvalidRequestError, match="another column"):
-        dataset.create_scalar_index("id", "BTREE", "small_idx")
+        dataset.create_index("id", "BTREE", "small_idx")
     dropped = dataset.drop_index("small_idx")
     assert dropped.snapshot.indices == ()
     with pytest.raises(IndexNotFoundError, match="small_idx"):
@@ -278,13 +279,13 @@ def test_what_no_index_can_be_is_refused(
     unindexed: Path, column: str, kind: str, parameters: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
-        table(unindexed).create_scalar_index(column, kind, **parameters)
+        table(unindexed).create_index(column, kind, **parameters)
     assert folders(unindexed) == 0
 
 
 def test_names_that_serve_the_table_itself_are_refused(unindexed: Path) -> None:
     with pytest.raises(InvalidRequestError, match="is no name"):
-        table(unindexed).create_scalar_index("id", "BTREE", "__lance_x")
+        table(unindexed).create_index("id", "BTREE", "__lance_x")
 
 
 @pytest.mark.parametrize("kind", sorted(ROW_KINDS))
@@ -302,7 +303,7 @@ def test_with_little_memory_the_same_index_is_built_by_way_of_a_disk(
         nonlocal most
         most = max(most, len(list(spill.rglob("run-*"))))
 
-    table(tmp_path / "t").create_scalar_index(column, kind, memory_bytes=9000, progress=look)
+    table(tmp_path / "t").create_index(column, kind, memory_bytes=9000, progress=look)
     assert most > 1
     assert list(spill.iterdir()) == []
     check_answers(tmp_path / "t", [test for test in TESTS if column in test])
@@ -320,13 +321,13 @@ def test_a_crash_leaves_folders_that_no_version_names_and_a_cleanup_removes_them
     monkeypatch.setattr(type(store), "delete", _nothing)  # as if the process had died
     _fail_at(monkeypatch, type(store), at)
     with pytest.raises(StoreUnavailableError):
-        dataset.create_scalar_index("id", kind)
+        dataset.create_index("id", kind)
     monkeypatch.undo()
     assert table(tmp_path).snapshot.indices == ()
     assert list(table(tmp_path).verify()) == []
     table(tmp_path).cleanup(older_than=timedelta(0), delete_unverified=True)
     assert [each for each in tmp_path.glob("_indices/**/*") if each.is_file()] == []
-    table(tmp_path).create_scalar_index("id", kind)
+    table(tmp_path).create_index("id", kind)
     check_answers(tmp_path, ["id = 77", "id IS NULL"])
 
 
@@ -356,5 +357,5 @@ def _fail_at(monkeypatch: pytest.MonkeyPatch, kind: type, number: int) -> None:
 def test_rows_that_all_have_a_trigram_are_found(tmp_path: Path) -> None:
     texts = pa.array(["abc"] * 70_000 + ["abcd"])
     lance.write_dataset(pa.table({"text": texts, "id": np.arange(70_001)}), str(tmp_path))
-    table(tmp_path).create_scalar_index("text", "NGRAM")
+    table(tmp_path).create_index("text", "NGRAM")
     check_answers(tmp_path, ["contains(text, 'bcd')", "contains(text, 'abc')"])

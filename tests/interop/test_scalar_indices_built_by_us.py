@@ -83,7 +83,7 @@ def test_indices_of_every_kind_answer_as_a_scan_does(
     theirs.delete("id % 7 = 3")
     dataset = lance_core.open_dataset(tmp_path)
     for number, (column, kind, parameters) in enumerate(INDICES):
-        dataset = dataset.create_scalar_index(column, kind, f"{column}_{number}", **parameters)
+        dataset = dataset.create_index(column, kind, f"{column}_{number}", **parameters)
     indexed = [test for test in TESTS if test not in NOT_INDEXED]
     check_answers(tmp_path, indexed)
     assert list(dataset.verify()) == []
@@ -161,7 +161,7 @@ def test_values_of_every_type_are_found_in_indices_of_every_kind(tmp_path: Path)
     lance.write_dataset(table, str(tmp_path), max_rows_per_file=FRAGMENT_ROWS)
     dataset = lance_core.open_dataset(tmp_path)
     for number, (index_kind, _, parameters) in enumerate(CASES):
-        dataset = dataset.create_scalar_index(f"c{number}", index_kind, **parameters)
+        dataset = dataset.create_index(f"c{number}", index_kind, **parameters)
     for number, (index_kind, kind, _) in enumerate(CASES):
         _, spelt = spread(kind)
         column = f"c{number}"
@@ -178,7 +178,7 @@ def both(folder: Path, column: str, kind: str, parameters: dict[str, Any]) -> li
     theirs = lance.dataset(str(folder))
     theirs.create_scalar_index(column, config, name=f"theirs_{kind}_{column}")
     ours = lance_core.open_dataset(folder)
-    ours.create_scalar_index(column, kind, f"ours_{kind}_{column}", **parameters)
+    ours.create_index(column, kind, f"ours_{kind}_{column}", **parameters)
     return [contents(folder, f"{whose}_{kind}_{column}") for whose in ("theirs", "ours")]
 
 

@@ -13,10 +13,11 @@ from lance_core.cache.byte_cache import ByteCache
 from lance_core.encodings.version import FileVersion
 from lance_core.expr.index_query import AnyOf, Between, HasLabels, IsNull
 from lance_core.ids import FieldId
+from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.bloom_filter import filter_bytes
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows
-from lance_core.index.scalar.writers.segment_writer import scalar_kind, segment_writer
+from lance_core.index.scalar.writers.segment_writer import segment_writer
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
@@ -38,7 +39,7 @@ def written(kind: str, column: pa.Array, pieces: Iterable[IndexedRows]) -> Scala
     """Write a segment of a column and open it."""
     store = MemoryStore()
     files = SegmentFiles(store, "segment", FileVersion.V2_2)
-    writer = segment_writer(scalar_kind(kind), column.type, {}, has_stable_row_ids=False)
+    writer = segment_writer(IndexKind(kind), column.type, {}, has_stable_row_ids=False)
     writer.write(pieces, files, MEMORY)
     metadata = IndexMetadata(
         uuid="00000000-0000-0000-0000-00000000000a",

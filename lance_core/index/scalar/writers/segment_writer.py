@@ -60,23 +60,6 @@ class SegmentWriter:
     write: Write
 
 
-def scalar_kind(name: str) -> IndexKind:
-    """Return the kind of a scalar index by its name, in capitals or small letters.
-
-    Raises
-    ------
-    InvalidRequestError
-        There is none.
-    """
-    try:
-        kind = IndexKind(str(name).upper())
-        _MAKERS[kind]
-    except (ValueError, KeyError):
-        names = ", ".join(_MAKERS)
-        raise InvalidRequestError(f"index type {name!r} is none of {names}") from None
-    return kind
-
-
 def segment_writer(
     kind: IndexKind,
     column_type: pa.DataType,
@@ -89,7 +72,7 @@ def segment_writer(
     Parameters
     ----------
     kind
-        As `scalar_kind` returns it.
+        One of `SCALAR_KINDS`.
     column_type
         Type of the column.
     parameters
@@ -220,6 +203,9 @@ _MAKERS = {
         ("number_of_items", "probability"),
     ),
 }
+
+SCALAR_KINDS = tuple(_MAKERS)
+"""Kinds that are written here."""
 
 
 def _varint(number: int) -> bytes:

@@ -1,0 +1,71 @@
+"""The rows of a column that go into an index, with the names that the index has for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.ids import FragmentId
+from lance_core.index.scalar.writers.indexed_rows import IndexedRows
+from lance_core.scan.projection import (
+    OWN_ADDRESS,
+    ProjectedColumn,
+    Projection,
+    PseudoColumn,
+    resolve_projection,
+)
+from lance_core.scan.rows import scan_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyroaring import BitMap
+
+    from lance_core.index.scalar.segment import RowNames
+    from lance_core.operations.progress import Progress
+    from lance_core.table.files import TableFiles
+    from lance_core.table.snapshot import Snapshot
+
+
+def indexed_rows(
+    files: TableFiles,
+    snapshot: Snapshot,
+    column: str,
+    names_rows_by: RowNames,
+    covered: BitMap,
+    progress: Progress,
+) -> Iterator[IndexedRows]:
+    """Read the live rows of some fragments in their order.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    snapshot
+        The version.
+    column
+        The column, or the part of a struct.
+    names_rows_by
+        What rows are to be called.
+    covered
+        The fragments.
+    progress
+        Called with how many rows were read, and of how many.
+    """
+    (values,) = resolve_projection(snapshot.schema, [column]).columns
+    is_address = names_rows_by == "address"
+    name = PseudoColumn.ROW_ADDRESS if is_address else PseudoColumn.ROW_ID
+    projection = Projection((values, ProjectedColumn(OWN_ADDRESS, name)))
+    done, total = 0, num_live_rows(files, snapshot, covered)
+    fragment_ids = frozenset(FragmentId(each) for each in covered)
+    progress(0, total)
+    for batch in scan_rows(files, snapshot, projection, fragment_ids=fragment_ids):
+        found, names = batch.columns
+        yield IndexedRows(found, names.to_numpy())
+        done += batch.num_rows
+        progress(done, total)
+
+
+def num_live_rows(files: TableFiles, snapshot: Snapshot, covered: BitMap) -> int:
+    """Return how many rows of some fragments are live."""
+    fragments = (each for each in snapshot.fragments if each.id in covered)
+    return sum(files.num_live_rows(snapshot, each) for each in fragments)

@@ -1,0 +1,69 @@
+"""An index that is to be made: its name, its column and how it is built, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidRequestError
+from lance_core.index.registry import IndexKind
+from lance_core.index.scalar.writers.segment_writer import SCALAR_KINDS, segment_writer
+from lance_core.scan.projection import PseudoColumn, resolve_projection
+from lance_core.table.index_metadata import SYSTEM_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lance_core.index.scalar.writers.segment_writer import SegmentWriter
+    from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NewIndex:
+    """An index that is to be made.
+
+    Parameters
+    ----------
+    name
+        Name of the logical index.
+    column
+        The column, or the part of a struct.
+    index_type
+        ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` or ``BLOOMFILTER``,
+        in capitals or small letters.
+    parameters
+        As `segment_writer` takes them.
+    """
+
+    name: str
+    column: str
+    index_type: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter:
+    """Check what is asked for, and return how it is built; reads nothing.
+
+    Raises
+    ------
+    InvalidRequestError
+        The name is reserved, or there is no such type of index, or it does not take the column or a
+        parameter.
+    UnknownColumnError
+        There is no such column.
+    """
+    if index.name == "" or index.name.startswith(SYSTEM_PREFIX):
+        raise InvalidRequestError(f"{index.name!r} is no name for an index; take another one")
+    (column,) = resolve_projection(snapshot.schema, [index.column]).columns
+    if isinstance(column.source, PseudoColumn):
+        raise InvalidRequestError(f'column "{index.column}" is stored nowhere; take another one')
+    index_type, column_type = str(index.index_type).upper(), column.arrow_field.type
+    if index_type not in SCALAR_KINDS:
+        names = ", ".join(SCALAR_KINDS)
+        raise InvalidRequestError(f"index type {index.index_type!r} is none of {names}")
+    return segment_writer(
+        IndexKind(index_type),
+        column_type,
+        index.parameters,
+        has_stable_row_ids=snapshot.has_stable_row_ids,
+    )
