@@ -1,0 +1,315 @@
+"""Building the HNSW graph of one partition.
+
+Nodes are added in batches. Those of a batch look for neighbours in the graph of the nodes before
+them, each writing only its own list; then lists that were chosen get links back. Both halves can be
+split over threads, and what comes out does not depend on how. A batch is a small share of the nodes
+before it, so its nodes lose little by not seeing each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lance_core.kernels.compile import kernel
+from lance_core.kernels.graph_pool import (
+    insert_entry,
+    is_nearer,
+    mark_seen,
+    next_unseen,
+    pool_entry,
+    pool_node,
+)
+from lance_core.kernels.graph_rows import GraphRows, pair_distance, score_pairs
+from lance_core.kernels.hnsw_beam import mark
+from lance_core.kernels.memory import prefetch_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SHARE = 32
+_LARGEST_BATCH = 1024
+_LINK_BYTES = 4
+
+
+class Draft(NamedTuple):
+    """A graph that is being built.
+
+    Parameters
+    ----------
+    links
+        The lists of all graph rows, each its length and then room for its links: level 0 with room
+        for ``wide``, then the upper levels with room for ``narrow``.
+    upper_nodes
+        Nodes of all upper levels, ascending within each.
+    bounds
+        Upper level ``l`` (from 1) has the nodes ``upper_nodes[bounds[l - 1]:bounds[l]]``.
+    num_nodes, wide, narrow
+        Nodes, and how many neighbours they may have on level 0 and above.
+    """
+
+    links: NDArray[np.uint32]
+    upper_nodes: NDArray[np.uint32]
+    bounds: NDArray[np.int64]
+    num_nodes: int
+    wide: int
+    narrow: int
+
+
+class Workspace(NamedTuple):
+    """Memory of one thread.
+
+    Parameters
+    ----------
+    visited
+        A bit per node, all clear between searches.
+    marked
+        Room for all nodes: those whose bits are set.
+    pool
+        Room for the candidates of a search.
+    nodes, distances
+        Room for the neighbours of a node, to be scored together.
+    chosen
+        Room for as many.
+    """
+
+    visited: NDArray[np.uint64]
+    marked: NDArray[np.uint32]
+    pool: NDArray[np.uint64]
+    nodes: NDArray[np.uint32]
+    distances: NDArray[np.float32]
+    chosen: NDArray[np.uint32]
+
+
+@kernel
+def list_of(draft: Draft, level: int, node: int) -> int:
+    """Return where the list of a node begins; the node must be on the level."""
+    if level == 0:
+        return node * (draft.wide + 1)
+    low, high = int(draft.bounds[level - 1]), int(draft.bounds[level])
+    while low < high:
+        middle = (low + high) >> 1
+        if draft.upper_nodes[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return draft.num_nodes * (draft.wide + 1) + low * (draft.narrow + 1)
+
+
+@kernel
+def batch_end(start: int, num_nodes: int) -> int:
+    """Return where the batch that begins at ``start`` ends."""
+    return min(start + min(max(start // _SHARE, 1), _LARGEST_BATCH), num_nodes)
+
+
+@kernel
+def link_serially(
+    rows: GraphRows,
+    draft: Draft,
+    order: NDArray[np.uint32],
+    levels: NDArray[np.int8],
+    start: int,
+    stop: int,
+    ef: int,
+    work: Workspace,
+) -> int:
+    """Add the nodes ``order[start:stop]``, and those of a batch that is begun; return the end."""
+    while start < stop:
+        end = batch_end(start, len(order))
+        link_forward(rows, draft, order, levels, start, end, 1, ef, work)
+        link_back(rows, draft, order, levels, start, end, 0, 1, work)
+        start = end
+    return start
+
+
+@kernel
+def link_forward(
+    rows: GraphRows,
+    draft: Draft,
+    order: NDArray[np.uint32],
+    levels: NDArray[np.int8],
+    start: int,
+    stop: int,
+    stride: int,
+    ef: int,
+    work: Workspace,
+) -> None:
+    """Write the lists of every ``stride``-th of the nodes ``order[start:stop]``.
+
+    ``order[0]`` is where searches begin; no node is on a higher level.
+    """
+    entry = int(np.int64(order[0]))
+    top = int(levels[entry])
+    for at in range(start, stop, stride):
+        node = int(np.int64(order[at]))
+        own = int(levels[node])
+        nearest = entry
+        for level in range(top, own, -1):
+            nearest = descend_level(rows, draft, node, level, nearest, work)
+        for level in range(own, -1, -1):
+            size = search_level(rows, draft, node, level, nearest, ef, work)
+            nearest = pool_node(work.pool[0])
+            count = choose_diverse(rows, work.pool, size, draft.narrow, work.chosen)
+            write_list(draft, list_of(draft, level, node), work.chosen, count)
+
+
+@kernel
+def link_back(
+    rows: GraphRows,
+    draft: Draft,
+    order: NDArray[np.uint32],
+    levels: NDArray[np.int8],
+    start: int,
+    stop: int,
+    part: int,
+    num_parts: int,
+    work: Workspace,
+) -> None:
+    """Link the neighbours of ``order[start:stop]`` back to them, where their turn is ``part``."""
+    for at in range(start, stop):
+        node = int(np.int64(order[at]))
+        for level in range(int(levels[node]) + 1):
+            place = list_of(draft, level, node)
+            for i in range(int(np.int64(draft.links[place]))):
+                target = int(np.int64(draft.links[place + 1 + i]))
+                if target % num_parts == part:
+                    add_link(rows, draft, level, target, node, work)
+
+
+@kernel
+def add_link(
+    rows: GraphRows, draft: Draft, level: int, node: int, neighbour: int, work: Workspace
+) -> None:
+    """Add a neighbour to the list of a node; one that is full is chosen anew."""
+    place = list_of(draft, level, node)
+    count = int(np.int64(draft.links[place]))
+    room = draft.wide if level == 0 else draft.narrow
+    if count < room:
+        draft.links[place + 1 + count] = neighbour
+        draft.links[place] = count + 1
+        return
+    nodes = draft.links[place + 1 : place + 1 + count]
+    score_pairs(rows, node, nodes, count, work.distances)
+    work.pool[0] = pool_entry(pair_distance(rows, node, neighbour), neighbour)
+    for i in range(count):
+        entry = pool_entry(work.distances[i], int(np.int64(nodes[i])))
+        insert_entry(work.pool, i + 1, room + 1, entry)
+    chosen = choose_diverse(rows, work.pool, count + 1, room, work.chosen)
+    write_list(draft, place, work.chosen, chosen)
+
+
+@kernel
+def write_list(draft: Draft, place: int, nodes: NDArray[np.uint32], count: int) -> None:
+    """Write the list that begins at ``place``."""
+    draft.links[place] = count
+    for i in range(count):
+        draft.links[place + 1 + i] = nodes[i]
+
+
+@kernel
+def choose_diverse(
+    rows: GraphRows,
+    pool: NDArray[np.uint64],
+    size: int,
+    room: int,
+    chosen: NDArray[np.uint32],
+) -> int:
+    """Choose neighbours from sorted candidates; return their number.
+
+    One that is nearer to a chosen neighbour than to the node is reached through that.
+    """
+    if size <= room:
+        for i in range(size):
+            chosen[i] = pool_node(pool[i])
+        return size
+    count = 0
+    for i in range(size):
+        candidate = pool_node(pool[i])
+        is_diverse = True
+        for j in range(count):
+            distance = pair_distance(rows, candidate, int(np.int64(chosen[j])))
+            if is_nearer(pool_entry(distance, 0), pool[i]):
+                is_diverse = False
+                break
+        if is_diverse:
+            chosen[count] = candidate
+            count += 1
+            if count == room:
+                break
+    return count
+
+
+@kernel
+def descend_level(
+    rows: GraphRows, draft: Draft, node: int, level: int, nearest: int, work: Workspace
+) -> int:
+    """Walk over a level while a neighbour is strictly nearer to ``node``; return the last."""
+    best = pool_entry(pair_distance(rows, node, nearest), nearest)
+    before = -1
+    while before != pool_node(best):
+        before = pool_node(best)
+        place = list_of(draft, level, before)
+        count = int(np.int64(draft.links[place]))
+        nodes = draft.links[place + 1 : place + 1 + count]
+        score_pairs(rows, node, nodes, count, work.distances)
+        for i in range(count):
+            entry = pool_entry(work.distances[i], int(np.int64(nodes[i])))
+            if is_nearer(entry, best):
+                best = entry
+    return pool_node(best)
+
+
+@kernel
+def search_level(
+    rows: GraphRows, draft: Draft, node: int, level: int, start: int, ef: int, work: Workspace
+) -> int:
+    """Collect in ``work.pool`` the ``ef`` nearest to ``node`` that a beam reaches; return how many.
+
+    The beam begins at the node ``start``.
+    """
+    pool, marked = work.pool, work.marked
+    pool[0] = pool_entry(pair_distance(rows, node, start), start)
+    mark(work.visited, start)
+    marked[0] = start
+    size, place, num_marked = 1, 0, 1
+    while place < size:
+        behind = pool_node(pool[place])
+        mark_seen(pool, place)
+        count = list_unvisited(draft, list_of(draft, level, behind), work)
+        following = next_unseen(pool, size, place)
+        if following < size:  # most often the next one, so that its neighbours are there then
+            prefetch_list(draft, level, pool_node(pool[following]))
+        score_pairs(rows, node, work.nodes, count, work.distances)
+        place = following
+        for i in range(count):
+            marked[num_marked + i] = work.nodes[i]
+            entry = pool_entry(work.distances[i], int(np.int64(work.nodes[i])))
+            if size < ef or is_nearer(entry, pool[ef - 1]):
+                place = min(place, insert_entry(pool, size, ef, entry))
+                size = min(size + 1, ef)
+        num_marked += count
+        place = next_unseen(pool, size, place)
+    for i in range(num_marked):
+        work.visited[marked[i] >> np.uint32(6)] = np.uint64(0)
+    return size
+
+
+@kernel
+def prefetch_list(draft: Draft, level: int, node: int) -> None:
+    """Ask for a list of level 0; those above are few enough to be in caches."""
+    if level == 0:
+        size = _LINK_BYTES * (draft.wide + 1)
+        prefetch_bytes(draft.links.ctypes.data + node * size, size)
+
+
+@kernel
+def list_unvisited(draft: Draft, place: int, work: Workspace) -> int:
+    """Mark and list those of a list not seen before; return their number."""
+    count = 0
+    for i in range(int(np.int64(draft.links[place]))):
+        neighbour = draft.links[place + 1 + i]
+        if mark(work.visited, int(np.int64(neighbour))):
+            work.nodes[count] = neighbour
+            count += 1
+    return count

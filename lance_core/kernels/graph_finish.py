@@ -1,0 +1,150 @@
+"""Finishing a graph: every node is made reachable, lists move together, links get distances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.kernels.compile import kernel
+from lance_core.kernels.graph_build import Draft, Workspace, list_of, search_level
+from lance_core.kernels.graph_pool import pool_node
+from lance_core.kernels.graph_rows import GraphRows, score_pairs
+from lance_core.kernels.hnsw_beam import mark
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@kernel
+def link_unreached(
+    rows: GraphRows,
+    draft: Draft,
+    entry: int,
+    ef: int,
+    parents: NDArray[np.uint32],
+    waiting: NDArray[np.uint32],
+    reached: NDArray[np.uint64],
+    work: Workspace,
+) -> int:
+    """Link nodes that cannot be reached from ``entry`` on level 0; return how many there were.
+
+    Parameters
+    ----------
+    parents, waiting
+        Room for all nodes.
+    reached
+        A bit per node, all clear.
+
+    Notes
+    -----
+    Nodes are reached over a tree of links. One that is not in the tree can be given up, so the
+    nearest node that is reached takes the lost one, even if its list is full. A tree has fewer
+    links than nodes: some node has one to give up.
+    """
+    num_lost, cursor = 0, 0
+    mark(reached, entry)
+    spread(draft, entry, parents, waiting, reached)
+    for node in range(draft.num_nodes):
+        if is_marked(reached, node):
+            continue
+        num_lost += 1
+        size = search_level(rows, draft, node, 0, entry, ef, work)
+        parent = -1
+        for i in range(size):
+            parent = pool_node(work.pool[i])
+            if take(draft, parent, node, parents):
+                break
+            parent = -1
+        while parent == -1:
+            if is_marked(reached, cursor) and take(draft, cursor, node, parents):
+                parent = cursor
+            else:
+                cursor = (cursor + 1) % draft.num_nodes
+        mark(reached, node)
+        parents[node] = parent
+        spread(draft, node, parents, waiting, reached)
+    return num_lost
+
+
+@kernel
+def is_marked(bits: NDArray[np.uint64], node: int) -> bool:
+    """Tell whether the bit of a node is set."""
+    return bool((bits[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
+
+
+@kernel
+def spread(
+    draft: Draft,
+    start: int,
+    parents: NDArray[np.uint32],
+    waiting: NDArray[np.uint32],
+    reached: NDArray[np.uint64],
+) -> None:
+    """Mark all that can be reached from a node that is marked."""
+    waiting[0] = start
+    num_waiting = 1
+    while num_waiting > 0:
+        num_waiting -= 1
+        node = int(np.int64(waiting[num_waiting]))
+        place = list_of(draft, 0, node)
+        for i in range(int(np.int64(draft.links[place]))):
+            neighbour = int(np.int64(draft.links[place + 1 + i]))
+            if mark(reached, neighbour):
+                parents[neighbour] = node
+                waiting[num_waiting] = neighbour
+                num_waiting += 1
+
+
+@kernel
+def take(draft: Draft, node: int, lost: int, parents: NDArray[np.uint32]) -> bool:
+    """Put a lost node into the list of another, where there is room or a link to give up."""
+    place = list_of(draft, 0, node)
+    count = int(np.int64(draft.links[place]))
+    if count < draft.wide:
+        draft.links[place + 1 + count] = lost
+        draft.links[place] = count + 1
+        return True
+    for at in range(place + count, place, -1):
+        if int(np.int64(parents[int(np.int64(draft.links[at]))])) != node:
+            draft.links[at] = lost
+            return True
+    return False
+
+
+@kernel
+def pack_lists(draft: Draft, offsets: NDArray[np.int32]) -> None:
+    """Move the links of all lists to the beginning of ``draft.links``, one list after the other.
+
+    Parameters
+    ----------
+    offsets
+        One entry more than there are graph rows: receives where lists begin, and the end.
+    """
+    links = draft.links
+    place, end = 0, 0
+    offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        count = int(np.int64(links[place]))
+        for i in range(count):
+            links[end + i] = links[place + 1 + i]
+        end += count
+        offsets[row + 1] = end
+        place += 1 + (draft.wide if row < draft.num_nodes else draft.narrow)
+
+
+@kernel
+def score_links(
+    rows: GraphRows,
+    nodes: NDArray[np.uint32],
+    offsets: NDArray[np.int32],
+    links: NDArray[np.uint32],
+    distances: NDArray[np.float32],
+    start: int,
+    stop: int,
+) -> None:
+    """Write the distances of the links of the graph rows ``start:stop``."""
+    for row in range(start, stop):
+        first, end = offsets[row], offsets[row + 1]
+        node = int(np.int64(nodes[row]))
+        score_pairs(rows, node, links[first:end], end - first, distances[first:end])
