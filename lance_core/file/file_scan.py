@@ -50,8 +50,12 @@ def scan_file(
     batch_rows: int,
     batch_bytes: int,
     read_ahead: int,
+    window_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all ranges one after another; see `LanceFileReader.scan`."""
+    """Yield the rows of all ranges one after another; see `LanceFileReader.scan`.
+
+    ``window_bytes`` are decoded at once.
+    """
     num_rows = sum(stop - start for start, stop in ranges)
 
     bytes_of_rows = reader.stored_bytes(targets)
@@ -63,7 +67,7 @@ def scan_file(
         return bytes_of_rows(0, reader.num_rows) * (stop - start) / reader.num_rows
 
     least = sum(least_row_bytes(target.arrow_type) for target in targets)
-    sizes = WindowSizes(least, batch_rows, len(targets))
+    sizes = WindowSizes(least, batch_rows, len(targets), window_bytes)
 
     def read(some: Sequence[ColumnTarget], start: int, stop: int) -> list[pa.Array]:
         return reader.read(some, slice_ranges(ranges, start, stop))

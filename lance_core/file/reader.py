@@ -31,7 +31,12 @@ from lance_core.file.target_reads import (
     take_plain,
     take_target,
 )
-from lance_core.file.windows import SharedDictionaries, only_rows
+from lance_core.file.windows import (
+    COPIED_WINDOW_BYTES,
+    WINDOW_BYTES,
+    SharedDictionaries,
+    only_rows,
+)
 from lance_core.io.open import open_parent
 from lance_core.io.scheduler import RangeScheduler
 from lance_core.schema.arrow import part_of
@@ -300,6 +305,7 @@ class LanceFileReader:
         checked_number("read_ahead", read_ahead, 0)
         whole = [(0, self.num_rows)] if ranges is None else ranges
         found, schema = self._wanted(targets)
+        is_copied = self._is_copied(found)
         batches = scan_file(
             self,
             schema,
@@ -307,7 +313,8 @@ class LanceFileReader:
             checked_ranges(whole, self.num_rows, self.path),
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
-            read_ahead=0 if self._is_copied(found) else read_ahead,
+            read_ahead=0 if is_copied else read_ahead,
+            window_bytes=COPIED_WINDOW_BYTES if is_copied else WINDOW_BYTES,
         )
         typed = with_registered_types(schema)
         return pa.RecordBatchReader.from_batches(typed, typed_batches(batches, schema, typed))

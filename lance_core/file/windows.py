@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 WINDOW_BYTES = 4 << 20
+COPIED_WINDOW_BYTES = 2 << 20
+"""Where one thread copies rows, it writes to the memory of the windows before. That of larger ones
+the allocator gives back when a scan ends, and getting it again takes as long as unpacking 32 MB."""
 _MAX_ROWS = 1 << 19
 _FIRST_BYTES = 2 << 20
 """The first window is small: nothing is known of it but what the file says."""

@@ -11,6 +11,7 @@ import pytest
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError
 from lance_core.file.reader import LanceFileReader
+from lance_core.file.windows import COPIED_WINDOW_BYTES, WINDOW_BYTES
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
@@ -109,6 +110,16 @@ def test_the_memory_of_a_scan_does_not_depend_on_the_size_of_the_file(num_rows: 
         tracemalloc.stop()
     assert rows == num_rows
     assert peak < 32 << 20
+
+
+def test_the_batches_of_copied_rows_lie_in_windows_that_the_allocator_keeps(tmp_path: Path) -> None:
+    numbers = pa.array(np.arange(1_000_000) * 3)
+    path = tmp_path / "file.lance"
+    path.write_bytes(lance_file(numbers, "2.2"))
+    batches = list(LanceFileReader.open_path(path).scan(["c"]))
+    assert pa.Table.from_batches(batches)["c"].combine_chunks().equals(numbers)
+    sizes = {batch["c"].buffers()[1].size for batch in batches}
+    assert COPIED_WINDOW_BYTES / 4 < max(sizes) <= COPIED_WINDOW_BYTES < WINDOW_BYTES
 
 
 def test_dictionaries_of_all_batches_begin_alike_so_that_arrow_files_hold_them() -> None:
