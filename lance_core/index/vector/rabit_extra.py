@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lance_core.kernels.rq_pack import pack_fields
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -89,6 +91,24 @@ class ExtraLayout:
         regrouped[:, :behind] = main.reshape(len(codes), behind)
         regrouped[:, behind:] = planes.reshape(len(codes), self.row_bytes - behind)
         return regrouped
+
+    def pack(self, codes: NDArray[np.uint8], packed: NDArray[np.uint8]) -> None:
+        """Pack codes as files hold them.
+
+        Parameters
+        ----------
+        codes
+            Shape ``(n, d)``.
+        packed
+            Shape ``(n, row_bytes)``, zeros.
+        """
+        units = np.log2(self.factors).astype(np.int64)
+        pack_fields(codes, self.fields, self.dimensions, units, packed)
+        if self.has_plane and self.main_bytes > 0:
+            behind = self.num_blocks * self.main_bytes
+            parts = [packed[:, :behind], packed[:, behind:]]
+            blocks = [part.reshape(len(packed), self.num_blocks, -1) for part in parts]
+            packed[:] = np.concatenate(blocks, axis=2).reshape(packed.shape)
 
 
 def extra_layout(num_bits: int, dimension: int) -> ExtraLayout:

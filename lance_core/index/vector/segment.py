@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexFile
 
-_MODEL_FILE = "index.idx"
-_STORAGE_FILE = "auxiliary.idx"
+MODEL_FILE = "index.idx"
+STORAGE_FILE = "auxiliary.idx"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,9 +105,9 @@ class VectorSegment:
         """
         sizes = {file.path: file.size for file in files}
         try:
-            model = _open_model(folder.below(_MODEL_FILE), sizes.get(_MODEL_FILE))
+            model = _open_model(folder.below(MODEL_FILE), sizes.get(MODEL_FILE))
             declaration = read_declaration(model.schema.metadata, model.path)
-            storage = _open(folder.below(_STORAGE_FILE), sizes.get(_STORAGE_FILE))
+            storage = _open(folder.below(STORAGE_FILE), sizes.get(STORAGE_FILE))
             return _assemble(uuid, folder, declaration, model, storage)
         except UnsupportedFeatureError as error:
             raise UnusableSegmentError(str(error)) from error

@@ -15,7 +15,7 @@ from lance_core.index.vector.quantizer import PayloadColumn
 from lance_core.kernels.ivf_sq import search_sq
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -86,19 +86,25 @@ class ScalarQuantizer:
 
 
 def open_sq(source: StorageSource) -> ScalarQuantizer:
-    """Read the bounds of a scalar quantiser.
+    """Read the bounds of a scalar quantiser; errors as `read_bounds`."""
+    start, end = read_bounds(source.parameters, source.path)
+    return ScalarQuantizer(source.dimension, source.metric, start, end)
+
+
+def read_bounds(stored: Mapping[str, object], path: str) -> tuple[float, float]:
+    """Return the bounds that the object of a scalar quantiser holds.
 
     Raises
     ------
     CorruptFileError
         There are none, or they are no finite numbers.
     """
-    bounds = source.parameters.get("bounds")
+    bounds = stored.get("bounds")
     named = bounds if isinstance(bounds, dict) else {}
     start, end = _finite(named.get("start")), _finite(named.get("end"))
     if start is None or end is None:
-        raise CorruptFileError(source.path, f'"bounds" is {bounds!r}, expected two numbers')
-    return ScalarQuantizer(source.dimension, source.metric, start, end)
+        raise CorruptFileError(path, f'"bounds" is {bounds!r}, expected two numbers')
+    return start, end
 
 
 def _finite(value: object) -> float | None:

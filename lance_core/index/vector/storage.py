@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lance_core.index.vector.quantizer import PayloadColumn
     from lance_core.io.store import ObjectStore
 
-_ROW_ID_COLUMN = "_rowid"
+ROW_ID_COLUMN = "_rowid"
 _ALIGNMENT = 4
 
 
@@ -59,9 +59,9 @@ def find_columns(reader: LanceFileReader, columns: Sequence[PayloadColumn]) -> P
     CorruptFileError
         A column has another width than the quantiser says, or row addresses another type.
     """
-    row_ids, row_id_type = _find(reader, _ROW_ID_COLUMN)
+    row_ids, row_id_type = _find(reader, ROW_ID_COLUMN)
     if row_id_type != pa.uint64():
-        raise CorruptFileError(reader.path, f'column "{_ROW_ID_COLUMN}" has type {row_id_type}')
+        raise CorruptFileError(reader.path, f'column "{ROW_ID_COLUMN}" has type {row_id_type}')
     return PartitionStorage(reader, row_ids, tuple(_payload(reader, each) for each in columns))
 
 

@@ -1,0 +1,228 @@
+"""Bringing coded rows together by partition, in bounded memory: sorted runs on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import numpy as np
+
+from lance_core.index.vector.build.encode import CodedColumn
+from lance_core.index.vector.storage import ROW_ID_COLUMN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from numpy.typing import NDArray
+
+_ROW_IDS = CodedColumn(ROW_ID_COLUMN, np.dtype(np.uint64), None)
+_PARTITION_BYTES, _ORDER_BYTES = 4, 8
+_WAITING_PART = 2
+_GROUP_PART = 8
+"""Memory is shared: rows that wait take a half; those read at once an eighth, twice while they are
+put in order; what is left is for the file being written."""
+
+_WRITE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionGroup:
+    """All rows of some partitions that follow one another.
+
+    Parameters
+    ----------
+    lengths
+        Shape ``(p,)``: rows of each partition, 0 among them.
+    row_ids
+        Shape ``(n,)``: partition after partition, ascending in each.
+    columns
+        By name, in the same order.
+    """
+
+    lengths: NDArray[np.int64]
+    row_ids: NDArray[np.uint64]
+    columns: Mapping[str, NDArray[Any]]
+
+
+class PartitionRows:
+    """Takes coded rows in any order and gives them back by partition.
+
+    Parameters
+    ----------
+    columns
+        What rows have.
+    num_partitions
+        Number of partitions.
+    memory_bytes
+        About how much memory may be taken; what does not fit is put into a temporary file. A
+        partition is held whole, whatever its size.
+    stack
+        The file goes with it.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[CodedColumn],
+        num_partitions: int,
+        memory_bytes: int,
+        stack: ExitStack,
+    ) -> None:
+        self._columns = (_ROW_IDS, *columns)
+        self._num_partitions = num_partitions
+        self._row_bytes = sum(each.row_bytes for each in self._columns)
+        self._group_bytes = memory_bytes // _GROUP_PART
+        held_bytes = self._row_bytes + _PARTITION_BYTES + _ORDER_BYTES
+        capacity = max(memory_bytes // _WAITING_PART // held_bytes, 1)
+        self._waiting = [each.empty(capacity) for each in self._columns]  # taken when written to
+        self._partitions = np.empty(capacity, np.uint32)
+        self._num_waiting = 0
+        self._stack = stack
+        self._file: BinaryIO | None = None
+        self._runs: list[_Run] = []
+
+    def add(
+        self,
+        row_ids: NDArray[np.uint64],
+        partitions: NDArray[np.uint32],
+        columns: Mapping[str, NDArray[Any]],
+    ) -> None:
+        """Take rows; they are copied.
+
+        Parameters
+        ----------
+        row_ids
+            Shape ``(n,)``.
+        partitions
+            Shape ``(n,)``, below the number of partitions.
+        columns
+            By name, shape ``(n, width)`` or ``(n,)``.
+        """
+        given = [row_ids, *(columns[each.name] for each in self._columns[1:])]
+        start = 0
+        while start < len(row_ids):
+            room = len(self._partitions) - self._num_waiting
+            if room == 0:
+                self._spill()
+                continue
+            stop = min(start + room, len(row_ids))
+            part = slice(self._num_waiting, self._num_waiting + stop - start)
+            for own, values in zip(self._waiting, given, strict=True):
+                own[part] = values[start:stop]
+            self._partitions[part] = partitions[start:stop]
+            self._num_waiting, start = part.stop, stop
+
+    def groups(self) -> Iterator[PartitionGroup]:
+        """Yield all rows; to be called once, when all were added."""
+        if self._num_waiting > 0:
+            self._runs.append(self._run_in_memory())
+        lengths = np.zeros(self._num_partitions, np.int64)
+        for run in self._runs:
+            lengths += np.diff(run.bounds)
+        most = max(self._group_bytes // self._row_bytes, 1)
+        for first, stop in pairwise(_cut(lengths, most)):
+            yield self._group(first, stop)
+
+    def _group(self, first: int, stop: int) -> PartitionGroup:
+        pieces = [run.read(first, stop) for run in self._runs]
+        lengths = [np.diff(run.bounds[first : stop + 1]) for run in self._runs]
+        empty = [each.empty(0) for each in self._columns]
+        joined = [
+            each[0] if len(each) == 1 else np.concatenate(each)
+            for each in zip(*pieces, strict=True)
+        ] or empty
+        numbers = np.arange(stop - first, dtype=np.uint32)
+        parts = [np.repeat(numbers, each) for each in lengths]
+        partitions = np.concatenate([numbers[:0], *parts])
+        order = _order(partitions, joined[0])
+        if order is not None:
+            joined = [each.take(order, axis=0) for each in joined]
+        names = [each.name for each in self._columns[1:]]
+        counts = np.bincount(partitions, minlength=stop - first).astype(np.int64)
+        return PartitionGroup(counts, joined[0], dict(zip(names, joined[1:], strict=True)))
+
+    def _run_in_memory(self) -> _MemoryRun:
+        partitions = self._partitions[: self._num_waiting]
+        narrow = np.uint16 if self._num_partitions <= 1 << 16 else np.uint32
+        order = np.argsort(partitions.astype(narrow), kind="stable")
+        counts = np.bincount(partitions, minlength=self._num_partitions)
+        return _MemoryRun(np.concatenate([[0], np.cumsum(counts)]), order, self._waiting)
+
+    def _spill(self) -> None:
+        if self._file is None:
+            file = tempfile.TemporaryFile(prefix="lance-serve-index-")  # noqa: SIM115  # the stack closes it
+            self._file = self._stack.enter_context(file)
+        run = self._run_in_memory()
+        starts = []
+        for values in self._waiting:
+            starts.append(self._file.seek(0, 2))
+            step = max(_WRITE_BYTES // (values.nbytes // len(values)), 1)
+            for start in range(0, len(run.order), step):
+                piece = values.take(run.order[start : start + step], axis=0)
+                self._file.write(piece.data)
+        self._runs.append(_FileRun(run.bounds, self._file, self._columns, starts))
+        self._num_waiting = 0
+
+
+class _Run(Protocol):
+    """Rows that are sorted by partition."""
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        """Where partitions begin, and the end; shape ``(P + 1,)``."""
+
+    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
+        """Return the columns of the partitions ``[first, stop)``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MemoryRun:
+    """Rows as they came, and their order."""
+
+    bounds: NDArray[np.int64]
+    order: NDArray[np.int64]
+    columns: Sequence[NDArray[Any]]
+
+    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
+        rows = self.order[self.bounds[first] : self.bounds[stop]]
+        return [values.take(rows, axis=0) for values in self.columns]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FileRun:
+    """Rows in a file, column after column."""
+
+    bounds: NDArray[np.int64]
+    file: BinaryIO
+    columns: Sequence[CodedColumn]
+    starts: Sequence[int]
+
+    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
+        begin, num_rows = int(self.bounds[first]), int(self.bounds[stop] - self.bounds[first])
+        found = []
+        for column, start in zip(self.columns, self.starts, strict=True):
+            values = column.empty(num_rows)
+            self.file.seek(start + begin * column.row_bytes)
+            self.file.readinto(values.data)  # type: ignore[attr-defined]  # of a buffered file
+            found.append(values)
+        return found
+
+
+def _cut(lengths: NDArray[np.int64], most: int) -> list[int]:
+    """Return where groups begin, of ``most`` rows or one partition each, and the end."""
+    ends = np.cumsum(lengths)
+    bounds = [0]
+    while bounds[-1] < len(lengths):
+        before = int(ends[bounds[-1] - 1]) if bounds[-1] > 0 else 0
+        stop = int(np.searchsorted(ends, before + most, side="right"))
+        bounds.append(max(stop, bounds[-1] + 1))
+    return bounds
+
+
+def _order(partitions: NDArray[np.uint32], row_ids: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+    """Return the order by partition and row id, None where rows are in it; equals keep theirs."""
+    follows = partitions[1:] > partitions[:-1]
+    follows |= (partitions[1:] == partitions[:-1]) & (row_ids[1:] >= row_ids[:-1])
+    return None if follows.all() else np.lexsort((row_ids, partitions))

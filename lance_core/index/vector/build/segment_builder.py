@@ -1,0 +1,134 @@
+"""Building one segment of a vector index from vectors, or from rows that are coded already."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lance_core.index.vector.build.assign import assign, assign_bytes
+from lance_core.index.vector.build.encoders import encoder_of
+from lance_core.index.vector.build.files import write_files
+from lance_core.index.vector.build.model_form import index_details
+from lance_core.index.vector.build.partition_rows import PartitionRows
+from lance_core.index.vector.build.usable import usable_vectors
+from lance_core.index.vector.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from lance_core.index.segment_files import IndexDetails, SegmentFiles
+    from lance_core.index.vector.build.model import VectorModel
+    from lance_core.index.vector.build.usable import UsableVectors
+
+_BLOCK_BYTES = 16 << 20
+"""Of vectors as float32, which are coded at once; a list of vectors is never cut."""
+
+_BLOCK_PART = 16
+"""Such a part of the memory at most: what codes are made of takes several times as much."""
+
+
+class SegmentBuilder:
+    """Writes the files of one segment; a context manager, so that no temporary file is left.
+
+    Parameters
+    ----------
+    model
+        The model; given ones of other segments make segments that can be merged with them.
+    out
+        Where files go.
+    memory_bytes
+        About how much memory may be taken; what does not fit is put on disk meanwhile. A partition
+        is held whole in any case, and so is its graph.
+
+    Notes
+    -----
+    Rows come in any order, and lie in their partition by ascending row id. Vector index page,
+    sections 8 and 9.
+    """
+
+    def __init__(self, model: VectorModel, out: SegmentFiles, memory_bytes: int) -> None:
+        self._model = model
+        self._out = out
+        self._encoder = encoder_of(model)
+        self._stack = ExitStack()
+        self._rows = PartitionRows(
+            self._encoder.columns, model.num_partitions, memory_bytes, self._stack
+        )
+        block_bytes = min(_BLOCK_BYTES, memory_bytes // _BLOCK_PART)
+        self._block_rows = max(block_bytes // (4 * model.dimension), 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def add(self, column: pa.Array, row_ids: NDArray[np.uint64]) -> None:
+        """Take rows of the column; those that no index holds are left out.
+
+        Parameters
+        ----------
+        column
+            As `usable_vectors` takes it, of the model's value type and dimension.
+        row_ids
+            Shape ``(n,)``.
+        """
+        for start in range(0, len(column), self._block_rows):
+            stop = start + self._block_rows
+            part = column.slice(start, self._block_rows)
+            vectors = usable_vectors(part, row_ids[start:stop], self._model.metric)
+            self._add_vectors(vectors)
+
+    def add_coded(
+        self,
+        row_ids: NDArray[np.uint64],
+        partitions: NDArray[np.uint32],
+        columns: Mapping[str, NDArray[Any]],
+    ) -> None:
+        """Take rows that the same model has coded.
+
+        Parameters
+        ----------
+        row_ids
+            Shape ``(n,)``.
+        partitions
+            Shape ``(n,)``.
+        columns
+            As `stored_rows` gives them: by name, row after row.
+        """
+        self._rows.add(row_ids, partitions, columns)
+
+    def finish(self) -> IndexDetails:
+        """Write the files; return what the manifest says of the segment.
+
+        Raises
+        ------
+        UnsupportedFeatureError, LimitExceededError
+            There can be no such graphs.
+        """
+        write_files(self._model, self._encoder, self._rows.groups(), self._out)
+        return index_details(self._model)
+
+    def _add_vectors(self, vectors: UsableVectors) -> None:
+        if len(vectors) == 0:
+            return
+        centroids = self._model.centroids
+        if self._model.metric == Metric.HAMMING:
+            partitions, _ = assign_bytes(vectors.numbers, centroids.astype(np.uint8))
+        else:
+            numbers = centroids.astype(np.float32)
+            partitions, _ = assign(vectors.numbers, numbers, self._model.metric)
+        coded = self._encoder.encode(vectors, partitions)
+        self._rows.add(vectors.row_ids, partitions, coded)
