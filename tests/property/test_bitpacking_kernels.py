@@ -57,6 +57,16 @@ def test_unpacking_undoes_packing_for_every_width(bits: int) -> None:
         np.testing.assert_array_equal(out, values)
 
 
+@pytest.mark.parametrize("bits", UNSIGNED)
+def test_unpacking_writes_nothing_beside_the_values(bits: int) -> None:
+    for width in range(bits + 1):
+        packed = pack(random_values(bits, width, seed=width), width)
+        beside = 5
+        out = np.full(BLOCK_ROWS + 2 * beside, 77, UNSIGNED[bits])
+        unpack_block(address_of(packed), width, out[beside:-beside])
+        assert set(out[:beside].tolist() + out[-beside:].tolist()) == {77}
+
+
 @given(bits=st.sampled_from(list(UNSIGNED)), seed=st.integers(0, 99), data=st.data())
 def test_one_value_is_the_same_as_of_the_whole_block(
     bits: int, seed: int, data: st.DataObject
