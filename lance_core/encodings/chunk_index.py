@@ -64,7 +64,8 @@ class PageChunks:
 class ChunkTables:
     """The chunks of all pages in row order, the page of each, and the pages' dictionaries.
 
-    ``first_rows`` has shape ``(c + 1,)``, the others ``(c,)``.
+    ``first_rows`` has shape ``(c + 1,)``, the others ``(c,)``. ``nbytes`` is the memory of all; it
+    is asked for at each look into a cache.
     """
 
     first_rows: NDArray[np.int64]
@@ -74,6 +75,7 @@ class ChunkTables:
     pages: NDArray[np.int64]
     dictionaries: Mapping[int, Values]
     is_complete: bool
+    nbytes: int
 
     @classmethod
     def not_loaded(cls, first_rows: NDArray[np.int64]) -> ChunkTables:
@@ -93,6 +95,8 @@ class ChunkTables:
             chunks.pages,
             chunks.dictionaries,
             is_complete=not bool((chunks.kinds == NOT_LOADED).any()),
+            nbytes=CHUNK_BYTES * len(chunks.pages)
+            + sum(items.nbytes for items in chunks.dictionaries.values()),
         )
 
     def with_pages(self, numbers: NDArray[np.int64], found: PageChunks) -> ChunkTables:
@@ -125,12 +129,6 @@ class ChunkTables:
             {**kept, **found.dictionaries},
         )
         return self._of(together, self.first_rows[-1:])
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the tables and dictionaries."""
-        items = sum(items.nbytes for items in self.dictionaries.values())
-        return CHUNK_BYTES * len(self.pages) + items
 
     def chunks_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the chunk of each row; the rows are inside the column."""

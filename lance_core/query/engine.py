@@ -67,6 +67,16 @@ Request = VectorQuery | ScanQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _ReadQuery:
+    """What the texts of a vector query say of the columns, before any row is looked at."""
+
+    column: ColumnSearch
+    shape: AnswerShape
+    prefilter: RowFilter | None
+    postfilter: Postfilter | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _PreparedQuery:
     """Everything about a vector query that its vectors do not decide."""
 
@@ -94,6 +104,7 @@ class QueryEngine:
         self._snapshot = snapshot
         self._columns: dict[FieldId, ColumnSearch] = {}
         self._asked: dict[tuple[str | None, int | None], ColumnSearch] = {}
+        self._read: PreparedQueries[_ReadQuery] = PreparedQueries()
         self._prepared: PreparedQueries[_PreparedQuery] = PreparedQueries()
         self._num_rows: int | None = None
         self._is_mapped = _is_local(snapshot)
@@ -349,17 +360,44 @@ class QueryEngine:
     def _prepare(
         self, request: VectorQuery, deadline: Deadline, *, resident_only: bool
     ) -> _PreparedQuery:
+        read = self._read_query(request, deadline, resident_only=resident_only)
+        passing = None
+        if read.prefilter is not None:
+            passing = self._passing_counts(read.prefilter, deadline, resident_only=resident_only)
+        return _PreparedQuery(
+            read.column,
+            read.shape,
+            RowTaker(self._session.files, self._snapshot, read.shape.stored),
+            self._plan_vector(request, read.column, read.shape, passing),
+            read.prefilter,
+            read.postfilter,
+        )
+
+    def _read_query(
+        self, request: VectorQuery, deadline: Deadline, *, resident_only: bool
+    ) -> _ReadQuery:
+        """Read the texts of a query: once, though it is run again where it may wait."""
         if resident_only and is_long(request.filter):
             raise NotResidentError("a long filter takes long to read")
+        key = request.parameters
+        found = self._read.get(key)
+        if found is None:
+            column = self._column_search(request, resident_only=resident_only)
+            found = self._read_texts(request, column, deadline)
+            self._read.keep(key, found, request.texts, request.params)
+        return found
+
+    def _read_texts(
+        self, request: VectorQuery, column: ColumnSearch, deadline: Deadline
+    ) -> _ReadQuery:
         session, snapshot = self._session, self._snapshot
-        column = self._column_search(request, resident_only=resident_only)
         shape = shape_of_answer(
             snapshot.schema,
             request,
             batched=_is_batched(request, column),
             check=partial(deadline.check, "reading expressions"),
         )
-        prefilter, postfilter, passing = None, None, None
+        prefilter, postfilter = None, None
         if request.filter is not None and request.prefilter:
             prefilter = RowFilter(
                 session,
@@ -370,19 +408,11 @@ class QueryEngine:
                 covered_only=request.fast_search,
                 index_use=IndexUse.ALWAYS if request.use_index else IndexUse.IF_SOUND,
             )
-            passing = self._passing_counts(prefilter, deadline, resident_only=resident_only)
         elif request.filter is not None:
             postfilter = Postfilter(
                 session, snapshot, request.filter, deadline, params=request.params
             )
-        return _PreparedQuery(
-            column,
-            shape,
-            RowTaker(session.files, snapshot, shape.stored),
-            self._plan_vector(request, column, shape, passing),
-            prefilter,
-            postfilter,
-        )
+        return _ReadQuery(column, shape, prefilter, postfilter)
 
     def _passing_counts(
         self, prefilter: RowFilter, deadline: Deadline, *, resident_only: bool

@@ -16,9 +16,11 @@ from lance_core.index.vector.bound import BoundSegment
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
 from lance_core.kernels import exact, exact_batch, masks
+from lance_core.query import engine
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import VectorQuery
 from lance_core.query.residency import NotResidentError
+from lance_core.query.row_filter import RowFilter
 from lance_core.query.session import Session
 from lance_core.table.snapshot import open_snapshot
 
@@ -159,6 +161,21 @@ def test_filtered_queries_are_resident_after_the_first(root):
             dataset.session.cache.clear()
             with pytest.raises(NotResidentError):
                 dataset.run(asked, resident_only=True)
+
+
+def test_a_query_that_has_to_wait_is_not_read_again(root, monkeypatch):
+    dataset = lance_core.open_dataset(str(root))
+    dataset.run(request())
+    read = []
+    monkeypatch.setattr(
+        engine,
+        "RowFilter",
+        lambda *given, **named: read.append(given) or RowFilter(*given, **named),
+    )
+    with pytest.raises(NotResidentError):
+        dataset.run(request(filter=FEW), resident_only=True)
+    dataset.run(request(filter=FEW))
+    assert len(read) == 1
 
 
 def test_a_postfilter_needs_nothing_in_memory(root):
