@@ -14,6 +14,7 @@ from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions
 from lance_core.operations.compact_trim import trim_reuse_index
 from lance_core.operations.progress import no_progress
+from lance_core.operations.remap_indices import remap_indices
 from lance_core.operations.verify_branches import verify_branch, verify_with_branches
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ class DatasetMaintenance(DatasetReads):
         Parameters
         ----------
         indices
-            What becomes of indices on rows that move. ``defer`` leaves them as they are and
-            records where rows are now, in the Fragment Reuse Index; ``drop_coverage`` lets
-            searches scan the new fragments until these are indexed again; ``remap``, the usual, is
-            for rows that no index covers.
+            What becomes of indices on rows that move. ``remap``, the usual, writes their files
+            anew, but for those of zone maps and Bloom filters: searches scan the new fragments in
+            place of these until they are indexed again. ``drop_coverage`` does so with all indices;
+            ``defer`` leaves them as they are and records where rows are now, in the Fragment Reuse
+            Index, which `remap_indices` lets them follow later.
         target_rows_per_fragment
             Fragments of fewer rows are joined with neighbours.
         deletions_threshold
@@ -86,6 +88,33 @@ class DatasetMaintenance(DatasetReads):
         treatment = IndexTreatment.of_config(config) if indices is None else _treatment(indices)
         files = self.session.files
         return self._of(compact(files, self.snapshot, options, treatment, progress=progress))
+
+    def remap_indices(
+        self, names: Sequence[str] | None = None, *, progress: Progress = no_progress
+    ) -> Self:
+        """Write indices anew that have deferred compactions to follow; columns are not read.
+
+        Then `trim_reuse_index` can forget the compactions, unless a zone map or Bloom filter needs
+        them, which have to be built anew.
+
+        Parameters
+        ----------
+        names
+            Which indices; None = all that can follow.
+        progress
+            Called with how many segments are done, and of how many.
+
+        Raises
+        ------
+        IndexNotFoundError
+            There is no index of a name.
+        InvalidRequestError
+            An index that is named cannot follow.
+        CommitConflictError
+            Others changed the indices again and again.
+        """
+        files = self.session.files
+        return self._of(remap_indices(files, self.snapshot, names, progress=progress))
 
     def trim_reuse_index(self) -> Self:
         """Remove deferred compactions that every index has followed from the Fragment Reuse Index.

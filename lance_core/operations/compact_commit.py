@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import CommitConflictError, InvalidRequestError, UnsupportedFeatureError
+from lance_core.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
 from lance_core.operations.compact_group import discard_results
 from lance_core.operations.compact_indices import IndexTreatment, check_treatment
+from lance_core.operations.compact_remap import discard_remapped, remapped
 from lance_core.proto import table_pb2
 from lance_core.row_set import bitmap_from_bytes
 from lance_core.table.commit import commit
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lance_core.operations.compact_group import RewriteResult
-    from lance_core.table.commit import ReuseWriter
+    from lance_core.table.reuse_history import ReuseGroup
     from lance_core.table.snapshot import Snapshot
 
 _MAX_ATTEMPTS = 10
@@ -67,6 +73,8 @@ def commit_compaction(
         The results are of another version, or there are none.
     UnsupportedFeatureError
         Indices cannot follow in that way; what the tasks wrote is gone then.
+    CorruptFileError
+        An index that is to be written anew contradicts the format; as before.
     """
     if len(results) == 0 or any(each.read_version != snapshot.version for each in results):
         raise InvalidRequestError(f"give results of tasks planned for version {snapshot.version}")
@@ -115,13 +123,23 @@ def _commit(
     old_ids = BitMap(old.id for result in results for old in result.old_fragments)
     check_treatment(snapshot, old_ids, treatment)
     groups = tuple(RewriteGroup(each.old_fragments, each.new_fragments) for each in results)
-    reuse = _reuse_writer(snapshot, results, groups) if treatment is IndexTreatment.DEFER else None
-    return commit(
-        snapshot.scheduler,
-        Transaction(snapshot.version, Rewrite(groups)),
-        reuse=reuse,
-        open_base=snapshot.open_base,
-    )
+    defers, remaps = (treatment is each for each in (IndexTreatment.DEFER, IndexTreatment.REMAP))
+    described = _described(results, groups) if defers or remaps else []
+    try:
+        indices = remapped(snapshot, described) if remaps else ()
+    except CorruptFileError:
+        discard_results(snapshot.scheduler.store, results)
+        raise
+    try:
+        return commit(
+            snapshot.scheduler,
+            Transaction(snapshot.version, Rewrite(groups, indices)),
+            reuse=partial(with_compaction, snapshot.scheduler, described) if defers else None,
+            open_base=snapshot.open_base,
+        )
+    except (CommitConflictError, UnsupportedFeatureError, InvalidRequestError):
+        discard_remapped(snapshot.scheduler.store, indices)
+        raise
 
 
 def _reserved(snapshot: Snapshot, results: Sequence[RewriteResult]) -> int:
@@ -149,14 +167,13 @@ def _numbered(results: Sequence[RewriteResult], first_id: int) -> Iterator[Rewri
         yield replace(result, new_fragments=tuple(new))
 
 
-def _reuse_writer(
-    snapshot: Snapshot, results: Sequence[RewriteResult], groups: Sequence[RewriteGroup]
-) -> ReuseWriter:
-    described = [
+def _described(
+    results: Sequence[RewriteResult], groups: Sequence[RewriteGroup]
+) -> list[ReuseGroup]:
+    return [
         group_of(
             group,
             {each: bitmap_from_bytes(data, "a result") for each, data in result.deleted.items()},
         )
         for result, group in zip(results, groups, strict=True)
     ]
-    return partial(with_compaction, snapshot.scheduler, described)

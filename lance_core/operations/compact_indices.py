@@ -11,6 +11,7 @@ from pyroaring import BitMap
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.coverage import effective_coverage
+from lance_core.index.registry import IndexKind, Unusable, classify
 from lance_core.operations.compact_config import compaction_setting, truth
 from lance_core.table.index_upkeep import stores_row_ids
 from lance_core.table.reuse_of_version import reuse_of
@@ -18,6 +19,7 @@ from lance_core.table.reuse_of_version import reuse_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from lance_core.proto import table_pb2
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
@@ -39,7 +41,10 @@ class IndexTreatment(enum.StrEnum):
     """They answer no longer for the new fragments, which are scanned until indexed again."""
 
     REMAP = "remap"
-    """Their files are written anew, with the new row addresses."""
+    """Their files are written anew, with the new row addresses.
+
+    Those of zone maps and Bloom filters cannot be: such indices lose coverage.
+    """
 
     @classmethod
     def of_config(cls, config: Mapping[str, str]) -> IndexTreatment:
@@ -70,7 +75,8 @@ def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment
     ------
     UnsupportedFeatureError
         Deferred where rows have stable ids, or where an HNSW index covers moved fragments with
-        deleted rows; remapped where a segment covers moved fragments. Names another way.
+        deleted rows; remapped where a segment of a kind that this release does not write covers
+        moved fragments. Names another way.
 
     Notes
     -----
@@ -80,11 +86,14 @@ def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment
     if treatment is IndexTreatment.DEFER:
         _check_deferred(snapshot, moved)
     elif treatment is IndexTreatment.REMAP:
-        for segment in _segments_over(snapshot, moved):
-            raise UnsupportedFeatureError(
-                f'index "{segment.name}" covers fragments to be compacted, and index files are not'
-                ' written anew yet; take the index treatment "defer" or "drop_coverage"'
-            )
+        for segment, _ in segments_over(snapshot, moved):
+            kind = classify(segment)
+            if kind is IndexKind.VECTOR or isinstance(kind, Unusable):
+                what = "a vector index" if kind is IndexKind.VECTOR else kind.reason
+                raise UnsupportedFeatureError(
+                    f'index "{segment.name}" cannot be written anew: {what}; take the index'
+                    ' treatment "defer" or "drop_coverage"'
+                )
 
 
 def _check_deferred(snapshot: Snapshot, moved: BitMap) -> None:
@@ -96,7 +105,7 @@ def _check_deferred(snapshot: Snapshot, moved: BitMap) -> None:
     with_deletions = BitMap(
         fragment.id for fragment in snapshot.fragments if fragment.deletion_file is not None
     )
-    for segment in _segments_over(snapshot, moved & with_deletions):
+    for segment, _ in segments_over(snapshot, moved & with_deletions):
         if _is_graph(snapshot, segment):
             raise UnsupportedFeatureError(
                 f'index "{segment.name}" is a graph that holds rows deleted since; pylance could'
@@ -105,8 +114,13 @@ def _check_deferred(snapshot: Snapshot, moved: BitMap) -> None:
             )
 
 
-def _segments_over(snapshot: Snapshot, moved: BitMap) -> Iterator[IndexMetadata]:
-    """Yield the segments that name rows of some of the fragments by their addresses."""
+def segments_over(
+    snapshot: Snapshot, moved: BitMap
+) -> Iterator[tuple[IndexMetadata, table_pb2.IndexMetadata]]:
+    """Yield the segments that name rows of some of the fragments by their addresses.
+
+    Each twice: as a value, and as the manifest has it.
+    """
     history = reuse_of(snapshot.scheduler, snapshot.manifest)
     live = BitMap(snapshot.fragments_by_id)
     entries = snapshot.manifest.index_section.indices
@@ -114,7 +128,7 @@ def _segments_over(snapshot: Snapshot, moved: BitMap) -> Iterator[IndexMetadata]
         if segment.is_system or (snapshot.has_stable_row_ids and stores_row_ids(entry)):
             continue
         if effective_coverage(segment, live, history).intersect(moved):
-            yield segment
+            yield segment, entry
 
 
 def _is_graph(snapshot: Snapshot, segment: IndexMetadata) -> bool:

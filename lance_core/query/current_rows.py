@@ -119,20 +119,9 @@ def _at_row_ids(rows: FragmentRows, index: RowIdIndex) -> FragmentRows:
     for key, low_halves in rows.items():
         # An entry may stand for all 2**32 rows that there could be.
         is_bounded = len(low_halves) <= index.num_rows
-        ids_of = low_halves if is_bounded else low_halves & _live_ids(key, index)
+        ids_of = low_halves if is_bounded else low_halves & index.live_ids(key)
         parts += [_found(index.find(ids)) for ids in _addresses(key, ids_of)]
     return unite(parts)
-
-
-def _live_ids(high_half: int, index: RowIdIndex) -> BitMap:
-    """Return the lower halves of the ids of live rows."""
-    start = high_half << OFFSET_BITS
-    end = start + (1 << OFFSET_BITS)
-    live = BitMap()
-    for first, length in zip(index.first_ids.tolist(), index.lengths.tolist(), strict=True):
-        if first < end and first + length > start:
-            live.add_range(max(first, start) - start, min(first + length, end) - start)
-    return live
 
 
 def _addresses(key: int, offsets: BitMap) -> Iterable[NDArray[np.uint64]]:

@@ -13,6 +13,7 @@ from lance_core.errors import InvalidRequestError
 from lance_core.proto import table_pb2
 from lance_core.table import fragment_upkeep as fragments, index_upkeep as indices
 from lance_core.table.flags import Feature
+from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.metadata_upkeep import apply_config
 from lance_core.table.row_lineage import (
     add_lineage,
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from lance_core.proto import file_pb2
+    from lance_core.proto.transaction_pb2 import Transaction
     from lance_core.table.manifest import Manifest
+
+    RewrittenIndex = Transaction.Rewrite.RewrittenIndex
 
 _OTHER_2_0 = (0, 3)
 """How some writers spell the version of 2.0 files."""
@@ -65,6 +69,8 @@ class Draft:
         Its index entries.
     fold
         Leads coverage through the reuse history of the newest version.
+    read_version
+        The version that the operation was computed from.
     restored
         The version that a restore brings back.
     reuse_entry
@@ -75,6 +81,7 @@ class Draft:
     version: int
     indices: list[table_pb2.IndexMetadata]
     fold: Callable[[BitMap], BitMap]
+    read_version: int
     restored: Manifest | None = None
     reuse_entry: table_pb2.IndexMetadata | None = None
 
@@ -255,18 +262,26 @@ def _rewrite(operation: Rewrite, draft: Draft) -> None:
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
     for entry in draft.indices:
         change = rewritten.get(entry.uuid.uuid)
-        if change is None and is_stable and indices.stores_row_ids(entry):
-            entry.fragment_bitmap = indices.rewritten_coverage(entry, operation.groups)
-        elif change is not None:
-            entry.fragment_bitmap = indices.rewritten_coverage(entry, operation.groups)
-            entry.uuid.CopyFrom(change.new_id)
-            entry.index_details.CopyFrom(change.new_index_details)
-            entry.index_version = change.new_index_version
-            del entry.files[:]
-            entry.files.extend(change.new_index_files)
+        if change is not None or (is_stable and indices.stores_row_ids(entry)):
+            entry.fragment_bitmap = indices.rewritten_coverage(entry, operation.groups, draft.fold)
+        if change is not None:
+            _replace_files(entry, change, draft)
     if draft.reuse_entry is not None:
         others = [e for e in draft.indices if e.name != draft.reuse_entry.name]
         draft.indices = [*others, draft.reuse_entry]
+
+
+def _replace_files(entry: table_pb2.IndexMetadata, change: RewrittenIndex, draft: Draft) -> None:
+    """Let an entry name the files that were written anew; they are of this dataset."""
+    entry.uuid.CopyFrom(change.new_id)
+    entry.index_details.CopyFrom(change.new_index_details)
+    entry.index_version = change.new_index_version
+    del entry.files[:]
+    entry.files.extend(change.new_index_files)
+    entry.ClearField("base_id")
+    if any(each.name == REUSE_INDEX_NAME for each in draft.indices):
+        # They name rows as of the version read: deferred compactions up to it were followed.
+        entry.dataset_version = max(entry.dataset_version, draft.read_version)
 
 
 @_apply.register

@@ -131,14 +131,17 @@ def cover_moved_rows(
             entry.fragment_bitmap = coverage_bytes(covered | moved)
 
 
-def rewritten_coverage(entry: Entry, groups: Sequence[RewriteGroup]) -> bytes:
+def rewritten_coverage(
+    entry: Entry, groups: Sequence[RewriteGroup], fold: Callable[[BitMap], BitMap]
+) -> bytes:
     """Return the coverage of a segment that followed a compaction.
 
     New fragments are covered where all old ones of their group were; unknown coverage stays so.
+    The fragments compacted may have come out of deferred compactions, through which ``fold`` leads.
     """
     if not entry.fragment_bitmap:
         return b""
-    covered = coverage(entry)
+    covered = fold(coverage(entry))
     for group in groups:
         old = BitMap(fragment.id for fragment in group.old_fragments)
         if old.issubset(covered):

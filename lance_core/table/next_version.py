@@ -115,6 +115,7 @@ def next_version(
         version,
         list(section.indices),
         addition.fold,
+        transaction.read_version,
         addition.restored,
         addition.reuse_entry,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pyroaring import BitMap
 
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError
@@ -84,6 +85,16 @@ class RowIdIndex:
         run, _ = self.runs_at(addresses)
         ids: NDArray[np.uint64] = self.first_ids[run] + (addresses - self.addresses[run])
         return ids
+
+    def live_ids(self, high_half: int) -> BitMap:
+        """Return the lower halves of the ids of live rows that have this upper half."""
+        start = high_half << OFFSET_BITS
+        end = start + (1 << OFFSET_BITS)
+        live = BitMap()
+        for first, length in zip(self.first_ids.tolist(), self.lengths.tolist(), strict=True):
+            if first < end and first + length > start:
+                live.add_range(max(first, start) - start, min(first + length, end) - start)
+        return live
 
     def of_fragments(self, fragment_ids: Collection[int]) -> RowIdIndex:
         """Return the part of it whose rows lie in these fragments."""

@@ -386,12 +386,15 @@ def test_deferring_is_refused_where_row_ids_are_stable(tmp_path: Path) -> None:
         compacted(tmp_path)
 
 
-def test_an_index_of_addresses_beside_stable_row_ids_loses_coverage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("treatment", ["drop_coverage", "remap"])
+def test_an_index_of_addresses_beside_stable_row_ids_follows_or_loses_coverage(
+    tmp_path: Path, treatment: str
+) -> None:
     dataset = written(tmp_path, rows(range(60)), 10, enable_stable_row_ids=True)
     dataset.create_scalar_index("id", "BTREE")
-    with pytest.raises(UnsupportedFeatureError, match="id_idx"):
-        compacted(tmp_path, "remap")
-    compacted(tmp_path, "drop_coverage")
+    snapshot = compacted(tmp_path, treatment)
+    covered = BitMap(snapshot.fragments_by_id) & (snapshot.indices[0].fragment_bitmap or BitMap())
+    assert len(covered) == (1 if treatment == "remap" else 0)
     found = lance.dataset(str(tmp_path)).to_table(filter="id = 33")["id"].to_pylist()
     assert found == [33]
 

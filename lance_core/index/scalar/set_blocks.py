@@ -53,13 +53,27 @@ class SetBlock:
 
     def members(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Return the members of some sets, and the positions of those that are not small."""
-        data = self.sets.buffers()[2]
-        base = 0 if data is None else data.address
+        counts = self.counts(positions)
+        return self.small_members(positions, counts), positions[counts == NOT_SMALL]
+
+    def counts(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many members some sets have; ``NOT_SMALL`` for those that are not small."""
         counts = np.empty(len(positions), np.int64)
-        count_small_sets(base, self.offsets, positions, counts)
+        count_small_sets(self._base, self.offsets, positions, counts)
+        return counts
+
+    def small_members(
+        self, positions: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> NDArray[np.uint64]:
+        """Return the members of the small ones among some sets, of which `counts` told how many."""
         names = np.empty(counts.sum(where=counts != NOT_SMALL), np.uint64)
-        copy_small_sets(base, self.offsets, positions, counts, names)
-        return names, positions[counts == NOT_SMALL]
+        copy_small_sets(self._base, self.offsets, positions, counts, names)
+        return names
+
+    @property
+    def _base(self) -> int:
+        data = self.sets.buffers()[2]
+        return 0 if data is None else int(data.address)
 
 
 def rows_in_blocks(

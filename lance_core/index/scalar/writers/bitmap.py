@@ -16,13 +16,16 @@ from lance_core.index.scalar.writers.sets import SetForm, key_sets
 from lance_core.index.scalar.writers.sort import sort_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from lance_core.file.writer import LanceFileWriter
+    from lance_core.index.scalar.fragment_rows import FragmentRows
+    from lance_core.index.scalar.writers.sets import KeySets
     from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "bitmap_page_lookup.lance"
-_FORM = SetForm(has_lengths=True, encode=encode_tree_map)
+BITMAP_FORM = SetForm(has_lengths=True, encode=encode_tree_map)
+"""How BITMAP and LABEL_LIST serialize sets."""
 
 
 def write_bitmap(
@@ -45,9 +48,7 @@ def write_bitmap(
     -----
     Scalar index page, section 3.
     """
-    schema = _schema(kind)
-    with files.create(_FILE, schema) as writer:
-        _write_sets(rows, schema, writer, memory_bytes)
+    write_bitmap_sets(key_sets(sort_rows(rows, memory_bytes), BITMAP_FORM), kind, files)
 
 
 def write_label_list(
@@ -59,23 +60,53 @@ def write_label_list(
     -----
     Scalar index page, section 4: a null element is a key, a row without a list has none.
     """
-    schema = _schema(kind.value_type)
     nulls = GrowingSet()
+    elements = sort_rows(_elements(rows, nulls), memory_bytes)
+    write_label_sets(key_sets(elements, BITMAP_FORM), kind.value_type, files, lambda: nulls.rows)
+
+
+def write_bitmap_sets(sets: Iterable[KeySets], kind: pa.DataType, files: SegmentFiles) -> None:
+    """Write the file of a BITMAP whose sets, in `BITMAP_FORM`, are made already."""
+    schema = _schema(kind)
     with files.create(_FILE, schema) as writer:
-        _write_sets(_elements(rows, nulls), schema, writer, memory_bytes)
-        number = writer.add_global_buffer(encode_tree_map(nulls.rows))
-        writer.add_schema_metadata("lance:label_list_nulls", str(number))
+        _write_sets(sets, schema, writer)
+
+
+def write_label_sets(
+    sets: Iterable[KeySets],
+    kind: pa.DataType,
+    files: SegmentFiles,
+    null_rows: Callable[[], FragmentRows | None],
+) -> None:
+    """Write the file of a LABEL_LIST whose sets, in `BITMAP_FORM`, are made already.
+
+    Parameters
+    ----------
+    sets
+        Labels, and the rows of each.
+    kind
+        Type of the labels.
+    files
+        Takes the file.
+    null_rows
+        Returns the rows without a list, called behind the last of ``sets``; None = not known.
+    """
+    schema = _schema(kind)
+    with files.create(_FILE, schema) as writer:
+        _write_sets(sets, schema, writer)
+        nulls = null_rows()
+        if nulls is not None:
+            number = writer.add_global_buffer(encode_tree_map(nulls))
+            writer.add_schema_metadata("lance:label_list_nulls", str(number))
 
 
 def _schema(kind: pa.DataType) -> pa.Schema:
     return pa.schema([("keys", kind), ("bitmaps", pa.binary())])
 
 
-def _write_sets(
-    rows: Iterable[IndexedRows], schema: pa.Schema, writer: LanceFileWriter, memory_bytes: int
-) -> None:
+def _write_sets(sets: Iterable[KeySets], schema: pa.Schema, writer: LanceFileWriter) -> None:
     num_sets = 0
-    for found in key_sets(sort_rows(rows, memory_bytes), _FORM):
+    for found in sets:
         num_sets += len(found.keys)
         writer.write_batch(pa.RecordBatch.from_arrays([found.keys, found.sets], schema=schema))
     stats = json.dumps({"num_bitmaps": num_sets}, separators=(",", ":"))

@@ -16,6 +16,7 @@ from lance_core.table.treemap import encode_treemap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from lance_core.index.scalar.writers.sets import KeySets
     from lance_core.index.segment_files import SegmentFiles
 
 _FILE = "ngram_postings.lance"
@@ -23,7 +24,9 @@ _NULL_TOKEN = 0
 _BYTES_AT_ONCE = 1 << 20
 """Of texts, whose trigrams take some fifty times as much while they are found."""
 
-_FORM = SetForm(has_lengths=False, encode=encode_treemap)
+NGRAM_FORM = SetForm(has_lengths=False, encode=encode_treemap)
+"""How NGRAM serializes sets."""
+
 _SCHEMA = pa.schema(
     [
         ("tokens", pa.uint32()),
@@ -53,8 +56,13 @@ def write_ngram(rows: Iterable[IndexedRows], files: SegmentFiles, memory_bytes: 
     -----
     Scalar index page, section 5: token 0 has the rows without a text.
     """
+    write_ngram_sets(key_sets(sort_rows(_tokens(rows), memory_bytes), NGRAM_FORM), files)
+
+
+def write_ngram_sets(sets: Iterable[KeySets], files: SegmentFiles) -> None:
+    """Write the file of an NGRAM whose sets, in `NGRAM_FORM`, are made already."""
     with files.create(_FILE, _SCHEMA) as writer:
-        for found in key_sets(sort_rows(_tokens(rows), memory_bytes), _FORM):
+        for found in sets:
             columns = [found.keys, found.sets]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
 

@@ -98,7 +98,7 @@ class _Sorter:
             return
         self._spill()
         yield from self._nulls_of(_stored_names(self._folder / _NULLS_FILE, self._run_bytes))
-        yield from _merged([_Run(self._run_file(number)) for number in range(self._num_runs)])
+        yield from merge_rows([_rows_in(self._run_file(n)) for n in range(self._num_runs)])
 
     def _nulls_of(self, names: Iterable[NDArray[np.uint64]]) -> Iterator[IndexedRows]:
         for each in names:
@@ -130,23 +130,46 @@ class _Sorter:
         return self._folder / f"run-{number}"
 
 
-class _Run:
-    """A run of rows in a file, of which a block is held; it ends with no rows left."""
+def merge_rows(runs: Iterable[Iterator[IndexedRows]]) -> Iterator[IndexedRows]:
+    """Merge runs of rows that are sorted by value.
 
-    def __init__(self, path: Path) -> None:
-        self._batches = _batches(path)
+    Parameters
+    ----------
+    runs
+        Pieces of one type without nulls, none of them empty; of each run a piece is held at a time.
+
+    Yields
+    ------
+    IndexedRows
+        All rows by ascending value; no piece is empty.
+    """
+    held = [run for run in map(_Run, runs) if run.refill()]
+    while len(held) > 0:
+        # What is not above the least of their last values can be passed on.
+        lasts = keys_of(pa.concat_arrays([run.last_value() for run in held]))
+        least = int(lasts.order()[0])
+        bound = lasts.part(least, least + 1)
+        pieces = [piece for piece in (run.take_until(bound) for run in held) if len(piece) > 0]
+        yield _in_order(joined(pieces))
+        held = [run for run in held if run.refill()]
+
+
+class _Run:
+    """A run of rows, of which a piece is held; it ends with no rows left."""
+
+    def __init__(self, pieces: Iterator[IndexedRows]) -> None:
+        self._pieces = pieces
         self._rows = IndexedRows(pa.nulls(0), np.zeros(0, np.uint64))
         self._keys: Keys
-        self.refill()
 
     def refill(self) -> bool:
-        """Read the next block if nothing is left of the last; tell whether there are rows."""
+        """Take the next piece if nothing is left of the last; tell whether there are rows."""
         if len(self._rows) == 0:
-            batch = next(self._batches, None)
-            if batch is None:
+            piece = next(self._pieces, None)
+            if piece is None:
                 return False
-            self._rows = IndexedRows(batch.column(0), batch.column(1).to_numpy())
-            self._keys = keys_of(self._rows.values)
+            self._rows = piece
+            self._keys = keys_of(piece.values)
         return True
 
     def last_value(self) -> pa.Array:
@@ -162,25 +185,15 @@ class _Run:
         return taken
 
 
-def _merged(runs: list[_Run]) -> Iterator[IndexedRows]:
-    """Merge runs: what is not above the least of their last values can be passed on."""
-    while len(runs) > 0:
-        lasts = keys_of(pa.concat_arrays([run.last_value() for run in runs]))
-        least = lasts.order()[0]
-        bound = lasts.part(int(least), int(least) + 1)
-        pieces = [piece for piece in (run.take_until(bound) for run in runs) if len(piece) > 0]
-        yield _in_order(joined(pieces))
-        runs = [run for run in runs if run.refill()]
-
-
 def _in_order(rows: IndexedRows) -> IndexedRows:
     return rows.take(keys_of(rows.values).order())
 
 
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+def _rows_in(path: Path) -> Iterator[IndexedRows]:
     with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
+            batch = reader.get_batch(number)
+            yield IndexedRows(batch.column(0), batch.column(1).to_numpy())
 
 
 def _stored_names(path: Path, num_bytes: int) -> Iterator[NDArray[np.uint64]]:
