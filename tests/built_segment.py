@@ -16,9 +16,13 @@ from lance_core.encodings.version import FileVersion
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.segment_builder import SegmentBuilder
+from lance_core.index.vector.build.stored_rows import CodedRows, stored_rows
 from lance_core.index.vector.build.train import train
 from lance_core.index.vector.build.usable import usable_vectors
+from lance_core.index.vector.segment import VectorSegment
 from lance_core.io.open import open_store
+from lance_core.io.scheduler import RangeScheduler
+from lance_core.table.base_paths import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +32,25 @@ if TYPE_CHECKING:
     from lance_core.index.vector.build.model import VectorModel
 
 MEMORY_BYTES = 64 << 20
+
+
+def open_built(path: Path, built: BuiltSegment) -> VectorSegment:
+    """Open a segment that no version names."""
+    place = Place(RangeScheduler(open_store(str(path))), f"_indices/{built.uuid}")
+    return VectorSegment.open(place, built.uuid)
+
+
+def sorted_rows(segment: VectorSegment) -> CodedRows:
+    """Return all coded rows by partition and row id."""
+    parts = list(stored_rows(segment))
+    row_ids = np.concatenate([each.row_ids for each in parts])
+    partitions = np.concatenate([each.partitions for each in parts])
+    order = np.lexsort((row_ids, partitions))
+    columns = {
+        name: np.concatenate([each.columns[name] for each in parts])[order]
+        for name in parts[0].columns
+    }
+    return CodedRows(row_ids[order], partitions[order], columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +89,15 @@ def write_segment(
 def commit_by_pylance(path: Path, built: BuiltSegment) -> None:
     """Have pylance commit a segment over all fragments."""
     dataset = lance.dataset(str(path))
+    covered: Any = {each.fragment_id for each in dataset.get_fragments()}
+    field = dataset.lance_schema.field("v")
+    assert field is not None
     index = Index(
         uuid=built.uuid,
         name="v_idx",
-        fields=[dataset.lance_schema.field("v").id()],
+        fields=[field.id()],
         dataset_version=dataset.version,
-        fragment_ids={each.fragment_id for each in dataset.get_fragments()},
+        fragment_ids=covered,
         index_version=built.details.index_version,
         files=[IndexFile(each.path, each.size) for each in built.files.finished],
         index_details=(built.details.type_url, built.details.value),
