@@ -34,7 +34,7 @@ class DatasetIndices(DatasetReads):
         progress: Progress = no_progress,
         **parameters: object,
     ) -> Self:
-        """Build an index that answers conditions on a column.
+        """Build an index that answers conditions on a column, or finds nearest vectors in it.
 
         Parameters
         ----------
@@ -44,18 +44,36 @@ class DatasetIndices(DatasetReads):
             ``BTREE`` for values in any number, ``BITMAP`` for few different ones, ``LABEL_LIST``
             for lists of few different ones, ``NGRAM`` for texts that are searched for parts;
             ``ZONEMAP`` and ``BLOOMFILTER`` are small and rule out stretches of rows.
+
+            Of vectors ``IVF_FLAT``, which keeps them whole; ``IVF_SQ`` (a byte for a number),
+            ``IVF_PQ`` and ``IVF_RQ`` code them shorter and less exactly. ``IVF_HNSW_FLAT``,
+            ``IVF_HNSW_SQ`` and ``IVF_HNSW_PQ`` have a graph for few large partitions.
         name
             Name of the index; that of the column with ``_idx`` unless it is given.
         replace
             Whether an index of the name on the same column is replaced; else it is an error.
         memory_bytes
-            About how much memory sorting may take; what does not fit is put on disk meanwhile.
+            About how much memory may be taken; what does not fit is put on disk meanwhile. The
+            sample that a model of vectors is trained with is smaller where it must be.
         progress
-            Called with how many rows were read, and of how many.
+            Called with how much is done, and of how much.
         parameters
             ``zone_size`` of a BTREE: rows of a page. ``rows_per_zone`` of a ZONEMAP.
             ``number_of_items`` of a BLOOMFILTER: rows of a zone; ``probability`` of finding a value
             in a zone that has it not.
+
+            Of vectors ``metric`` (``l2``, ``cosine``, ``dot``, or ``hamming`` for bytes),
+            ``num_partitions`` or ``target_partition_size``, ``sample_rate`` and ``max_iters`` of
+            training, ``ivf_centroids``. Of PQ ``num_sub_vectors``, ``num_bits`` and
+            ``pq_codebook``, of RQ ``num_bits``, ``rotation_type`` and ``rotation``; of graphs
+            ``m``, ``ef_construction`` and ``max_level``.
+
+        Returns
+        -------
+        Self
+            The dataset with the index. Where there are too few vectors to train a model (IVF_PQ
+            and IVF_HNSW_PQ: fewer than ``2 ** num_bits``), the index has no segment that covers
+            rows, as with pylance: `optimize_indices` builds it when there are enough.
 
         Raises
         ------
@@ -66,6 +84,7 @@ class DatasetIndices(DatasetReads):
         Examples
         --------
         >>> dataset.create_index("price", "BTREE")  # doctest: +SKIP
+        >>> dataset.create_index("vector", "IVF_PQ", metric="cosine")  # doctest: +SKIP
         """
         index = NewIndex(f"{column}_idx" if name is None else name, column, index_type, parameters)
         return self._with(
@@ -84,18 +103,22 @@ class DatasetIndices(DatasetReads):
         names: Sequence[str] | None = None,
         *,
         num_segments_to_merge: int = 1,
+        retrain: bool = False,
         memory_bytes: int = MEMORY_BYTES,
         progress: Progress = no_progress,
     ) -> Self:
-        """Let scalar indices cover fragments that came since they were built.
+        """Let indices cover fragments that came since they were built.
 
         Parameters
         ----------
         names
-            Which indices; None = all scalar ones.
+            Which indices; None = all that can be.
         num_segments_to_merge
             So many of the newest segments of an index become one with the new fragments; 0 gives
             these a segment of their own, which is quick.
+        retrain
+            Whether all segments become one that is built as if there was none: of vectors by a new
+            model, with as many partitions as the rows ask for.
         memory_bytes
             As in `create_index`.
         progress
@@ -106,9 +129,10 @@ class DatasetIndices(DatasetReads):
         IndexNotFoundError
             There is no index of a name.
         InvalidRequestError
-            An index that is named is no scalar one.
+            An index that is named is of a type that is not built here, or has to be built anew and
+            does not tell how.
         """
-        options = OptimizeOptions(names, num_segments_to_merge)
+        options = OptimizeOptions(names, num_segments_to_merge, retrain)
         return self._with(
             optimize_indices(
                 self.session.files,

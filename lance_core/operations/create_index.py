@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CommitConflictError, InvalidRequestError
+from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.commit_segments import segments_of
 from lance_core.operations.new_index import recipe_of
-from lance_core.operations.progress import no_progress
+from lance_core.operations.progress import halves, no_progress
+from lance_core.operations.train_model import train_model
 from lance_core.operations.write_segment import MEMORY_BYTES, discard_segment
 from lance_core.table.transaction import CreateIndex
 
@@ -44,8 +46,11 @@ def create_index(
         What to build.
     replace
         Whether an index of the name, which is on the same column, is replaced.
-    memory_bytes, progress
-        As `build_segment` takes them; progress begins anew after a conflict.
+    memory_bytes
+        As `build_segment` takes it.
+    progress
+        Called with how many rows were read, and of how many; begins anew after a conflict. Of
+        vectors in thousandths: a half is for training a model.
 
     Returns
     -------
@@ -59,7 +64,12 @@ def create_index(
     CommitConflictError
         Others moved rows, or changed the index, again and again. No file of the segment is left.
     """
-    recipe_of(snapshot, index)
+    recipe = recipe_of(snapshot, index)
+    _check_replaced(snapshot, segments_of(snapshot, index.name), index, replace=replace)
+    model = None
+    if isinstance(recipe, VectorParameters):  # what was learnt stays true after a conflict
+        learning, progress = halves(progress)
+        model = train_model(files, snapshot, index, memory_bytes=memory_bytes, progress=learning)
     with NewSegments(snapshot) as new:
 
         def plan(newest: Snapshot) -> CreateIndex:
@@ -67,7 +77,7 @@ def create_index(
             old = segments_of(newest, index.name)
             _check_replaced(newest, old, index, replace=replace)
             segment = build_segment(
-                files, newest, index, memory_bytes=memory_bytes, progress=progress
+                files, newest, index, model=model, memory_bytes=memory_bytes, progress=progress
             )
             new.keep(segment)
             return CreateIndex((segment,), old)

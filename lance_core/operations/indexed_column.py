@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyroaring import BitMap
+
+from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows
 from lance_core.scan.projection import (
@@ -16,9 +19,7 @@ from lance_core.scan.projection import (
 from lance_core.scan.rows import scan_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyroaring import BitMap
+    from collections.abc import Iterable, Iterator
 
     from lance_core.index.scalar.segment import RowNames
     from lance_core.operations.progress import Progress
@@ -55,7 +56,8 @@ def indexed_rows(
     is_address = names_rows_by == "address"
     name = PseudoColumn.ROW_ADDRESS if is_address else PseudoColumn.ROW_ID
     projection = Projection((values, ProjectedColumn(OWN_ADDRESS, name)))
-    done, total = 0, num_live_rows(files, snapshot, covered)
+    fragments = [each for each in snapshot.fragments if each.id in covered]
+    done, total = 0, sum(files.num_live_rows(snapshot, each) for each in fragments)
     fragment_ids = frozenset(FragmentId(each) for each in covered)
     progress(0, total)
     for batch in scan_rows(files, snapshot, projection, fragment_ids=fragment_ids):
@@ -65,7 +67,16 @@ def indexed_rows(
         progress(done, total)
 
 
-def num_live_rows(files: TableFiles, snapshot: Snapshot, covered: BitMap) -> int:
-    """Return how many rows of some fragments are live."""
-    fragments = (each for each in snapshot.fragments if each.id in covered)
-    return sum(files.num_live_rows(snapshot, each) for each in fragments)
+def checked_fragments(snapshot: Snapshot, fragment_ids: Iterable[int] | None) -> BitMap:
+    """Return the fragments that are meant; None = all.
+
+    Raises ``InvalidRequestError`` if there is no such fragment.
+    """
+    present = BitMap(snapshot.fragments_by_id)
+    if fragment_ids is None:
+        return present
+    wanted = set(fragment_ids)
+    missing = sorted(wanted - set(present))
+    if len(missing) > 0:
+        raise InvalidRequestError(f"version {snapshot.version} has no fragments {missing}")
+    return BitMap(wanted)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.writers.segment_writer import SCALAR_KINDS, segment_writer
+from lance_core.index.vector.build.given_parameters import vector_parameters
+from lance_core.index.vector.build.parameters import QUANTISERS
 from lance_core.scan.projection import PseudoColumn, resolve_projection
 from lance_core.table.index_metadata import SYSTEM_PREFIX
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lance_core.index.scalar.writers.segment_writer import SegmentWriter
+    from lance_core.index.vector.build.parameters import VectorParameters
     from lance_core.table.snapshot import Snapshot
 
 
@@ -29,10 +32,11 @@ class NewIndex:
     column
         The column, or the part of a struct.
     index_type
-        ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` or ``BLOOMFILTER``,
-        in capitals or small letters.
+        ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` or ``BLOOMFILTER``; of vectors
+        ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ``, ``IVF_RQ``, ``IVF_HNSW_FLAT``, ``IVF_HNSW_PQ`` or
+        ``IVF_HNSW_SQ``. In capitals or small letters.
     parameters
-        As `segment_writer` takes them.
+        As `segment_writer` and `vector_parameters` take them.
     """
 
     name: str
@@ -41,7 +45,7 @@ class NewIndex:
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
-def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter:
+def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorParameters:
     """Check what is asked for, and return how it is built; reads nothing.
 
     Raises
@@ -58,8 +62,10 @@ def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter:
     if isinstance(column.source, PseudoColumn):
         raise InvalidRequestError(f'column "{index.column}" is stored nowhere; take another one')
     index_type, column_type = str(index.index_type).upper(), column.arrow_field.type
+    if index_type in QUANTISERS:
+        return vector_parameters(index_type, column_type, index.parameters)
     if index_type not in SCALAR_KINDS:
-        names = ", ".join(SCALAR_KINDS)
+        names = ", ".join((*SCALAR_KINDS, *QUANTISERS))
         raise InvalidRequestError(f"index type {index.index_type!r} is none of {names}")
     return segment_writer(
         IndexKind(index_type),

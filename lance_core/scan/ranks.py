@@ -11,14 +11,20 @@ from lance_core.row_address import pack_row_addresses
 from lance_core.scan.live_rows import LiveRows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lance_core.table.files import TableFiles
+    from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
 
 def addresses_of_ranks(
-    files: TableFiles, snapshot: Snapshot, ranks: NDArray[np.int64]
+    files: TableFiles,
+    snapshot: Snapshot,
+    ranks: NDArray[np.int64],
+    fragments: Sequence[Fragment] | None = None,
 ) -> NDArray[np.uint64]:
     """Return the address of the live row of each rank; the inverse of ``take.live_ranks``.
 
@@ -29,13 +35,15 @@ def addresses_of_ranks(
     ranks
         Shape ``(n,)``: places among the live rows of the table in scan order, any order, repeats
         allowed.
+    fragments
+        The only ones whose rows are counted, in the order of the table; None = all.
 
     Raises
     ------
     InvalidRequestError
         A rank is negative, or there are fewer live rows.
     """
-    fragments = snapshot.fragments
+    fragments = snapshot.fragments if fragments is None else fragments
     counts = [files.num_live_rows(snapshot, fragment) for fragment in fragments]
     ends = np.cumsum(counts, dtype=np.int64)
     num_rows = int(ends[-1]) if len(ends) > 0 else 0

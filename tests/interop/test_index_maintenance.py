@@ -23,10 +23,11 @@ from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_segments import commit_segments
 from lance_core.operations.new_index import NewIndex
 from tests.committed import opened
+from tests.failing_store import fail_at
 from tests.scalar_tables import INDICES, TESTS, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from lance_core.proto import table_pb2
@@ -319,7 +320,7 @@ def test_a_crash_leaves_folders_that_no_version_names_and_a_cleanup_removes_them
     dataset = table(tmp_path)
     store = dataset.snapshot.scheduler.store
     monkeypatch.setattr(type(store), "delete", _nothing)  # as if the process had died
-    _fail_at(monkeypatch, type(store), at)
+    fail_at(monkeypatch, type(store), at)
     with pytest.raises(StoreUnavailableError):
         dataset.create_index("id", kind)
     monkeypatch.undo()
@@ -333,25 +334,6 @@ def test_a_crash_leaves_folders_that_no_version_names_and_a_cleanup_removes_them
 
 def _nothing(*_: object) -> None:
     """Do nothing."""
-
-
-def _fail_at(monkeypatch: pytest.MonkeyPatch, kind: type, number: int) -> None:
-    """Let a store fail when it is to open its file ``number``, or to put an object after them."""
-    calls = 0
-
-    def failing(usual: Callable[..., object]) -> Callable[..., object]:
-        def call(*given: object) -> object:
-            nonlocal calls
-            calls += 1
-            if calls > number:
-                message = "gone"
-                raise StoreUnavailableError(message)
-            return usual(*given)
-
-        return call
-
-    for name in ("open_sink", "put", "put_if_absent"):
-        monkeypatch.setattr(kind, name, failing(getattr(kind, name)))
 
 
 def test_rows_that_all_have_a_trigram_are_found(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def stored_rows(segment: VectorSegment, read_bytes: int = READ_BYTES) -> Iterato
     -----
     Vector index page, sections 4.1 to 4.4.
     """
-    targets = _targets(segment)
+    targets = stored_columns(segment)
     names = [each.field.name for each in targets]
     reader = segment.storage.reader
     for pieces in _reads(segment, targets, read_bytes):
@@ -105,8 +105,8 @@ def stored_rows(segment: VectorSegment, read_bytes: int = READ_BYTES) -> Iterato
         )
 
 
-def _targets(segment: VectorSegment) -> Sequence[ColumnTarget]:
-    """Return what to read beside the row ids."""
+def stored_columns(segment: VectorSegment) -> Sequence[ColumnTarget]:
+    """Return the columns of coded rows; reads nothing, and raises as `stored_rows` does."""
     quantizer, storage = segment.quantizer, segment.storage
     if not isinstance(quantizer, RabitQuantizer):
         return storage.payload

@@ -1,0 +1,143 @@
+"""A random sample of the vectors of a column, for which no more is read than it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_core.file.windows import least_row_bytes
+from lance_core.index.vector.build.usable import UsableVectors, usable_vectors
+from lance_core.scan.projection import resolve_projection
+from lance_core.scan.ranks import addresses_of_ranks
+from lance_core.scan.take import take_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from pyroaring import BitMap
+
+    from lance_core.index.vector.build.parameters import VectorParameters
+    from lance_core.scan.projection import Projection
+    from lance_core.table.files import TableFiles
+    from lance_core.table.fragment import Fragment
+    from lance_core.table.snapshot import Snapshot
+
+_SEED = 42
+_READ_BYTES = 16 << 20
+_NEIGHBOURS = 8
+"""Rows that are read together: an eighth of the requests to a remote store."""
+_MOST_BLOCKS = 1 << 22
+_NUMBER_BYTES = 4
+_COPIES = 2
+"""Of the sample, while it is put together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorSample:
+    """Some vectors of a column.
+
+    Parameters
+    ----------
+    vectors
+        The sample.
+    num_vectors
+        About how many usable vectors the column has; all of them where the sample has all.
+    """
+
+    vectors: UsableVectors
+    num_vectors: int
+
+
+def sample_vectors(
+    files: TableFiles,
+    snapshot: Snapshot,
+    column: str,
+    parameters: VectorParameters,
+    covered: BitMap,
+    memory_bytes: int,
+) -> VectorSample:
+    """Draw as many vectors as training wants, fewer if they do not fit into memory.
+
+    Rows that have no usable vector make that more rows are read.
+
+    Parameters
+    ----------
+    files
+        Opened files.
+    snapshot
+        The version.
+    column
+        The column, or the part of a struct.
+    parameters
+        How many are wanted, by how many there are.
+    covered
+        Fragments to draw from.
+    memory_bytes
+        What the sample may take, and its copy while it is put together.
+
+    Returns
+    -------
+    VectorSample
+        The same one for the same rows.
+    """
+    fragments = [each for each in snapshot.fragments if each.id in covered]
+    num_rows = sum(files.num_live_rows(snapshot, each) for each in fragments)
+    projection = resolve_projection(snapshot.schema, [column])
+    vector_bytes = parameters.column.dimension * max(
+        parameters.column.value_type.bit_width // 8, _NUMBER_BYTES
+    )
+    most = max(memory_bytes // _COPIES // vector_bytes, parameters.least_vectors)
+    parts: list[UsableVectors] = []
+    num_seen = num_found = num_vectors = 0
+    for ranks in _draw(num_rows, projection):
+        part = _read(files, snapshot, fragments, projection, parameters, ranks)
+        parts.append(part)
+        num_seen, num_found = num_seen + len(ranks), num_found + len(part)
+        num_vectors = num_rows * num_found // num_seen
+        if num_found >= min(parameters.sample_size(num_vectors), most):
+            break
+    return VectorSample(
+        _joined(parts, min(parameters.sample_size(num_vectors), most), parameters), num_vectors
+    )
+
+
+def _draw(num_rows: int, projection: Projection) -> Iterator[NDArray[np.int64]]:
+    """Yield ranks of rows, all of them at last, in groups that are each spread over all rows."""
+    row_bytes = sum(least_row_bytes(each.type) for each in projection.schema)
+    together = max(_NEIGHBOURS, -(-num_rows // _MOST_BLOCKS))
+    num_blocks = -(-num_rows // together)
+    order = np.random.default_rng(_SEED).permutation(np.arange(num_blocks, dtype=np.int32))
+    step = max(int(_READ_BYTES / max(row_bytes, 1) / together), 1)
+    for start in range(0, num_blocks, step):
+        firsts = np.sort(order[start : start + step]).astype(np.int64) * together
+        ranks = (firsts[:, np.newaxis] + np.arange(together)).ravel()
+        yield ranks[ranks < num_rows]
+
+
+def _read(
+    files: TableFiles,
+    snapshot: Snapshot,
+    fragments: Sequence[Fragment],
+    projection: Projection,
+    parameters: VectorParameters,
+    ranks: NDArray[np.int64],
+) -> UsableVectors:
+    addresses = addresses_of_ranks(files, snapshot, ranks, fragments)
+    (values,) = take_rows(files, snapshot, addresses, projection).columns
+    return usable_vectors(values.combine_chunks(), addresses, parameters.metric)
+
+
+def _joined(
+    parts: Sequence[UsableVectors], wanted: int, parameters: VectorParameters
+) -> UsableVectors:
+    if len(parts) == 0:
+        empty = np.empty(
+            (0, parameters.column.dimension), parameters.column.value_type.to_pandas_dtype()
+        )
+        return UsableVectors(empty, np.empty(0, np.uint64))
+    values = np.concatenate([part.values for part in parts])
+    row_ids = np.concatenate([part.row_ids for part in parts])
+    return UsableVectors(values[:wanted], row_ids[:wanted])

@@ -1,0 +1,123 @@
+"""Vector indices that we create: what is refused, replaced, built in pieces and built again."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import lance
+import pytest
+
+import lance_core
+from lance_core.errors import InvalidRequestError
+from lance_core.operations.build_segment import build_segment
+from lance_core.operations.commit_segments import commit_segments
+from lance_core.operations.new_index import NewIndex
+from lance_core.operations.train_model import train_model
+from tests.committed import opened
+from tests.vector_upkeep import (
+    NUM_MORE,
+    NUM_ROWS,
+    check,
+    compact,
+    coverage,
+    create,
+    insert,
+    live_ids,
+    opened_segments,
+    recall,
+    stored_ids,
+    table,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+METRICS = ("l2", "cosine", "dot")
+SESSION = lance_core.Session()
+
+
+def test_segments_built_apart_by_one_model_are_committed_as_one_index(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    insert(path, 5000, NUM_MORE)
+    index = NewIndex("v_idx", "v", "IVF_PQ", {"num_partitions": 4, "num_sub_vectors": 8})
+    model = train_model(SESSION.files, opened(path), index)
+    sent = pickle.loads(pickle.dumps(model))  # noqa: S301
+    built = [build_segment(SESSION.files, opened(path), index, [n], model=sent) for n in range(3)]
+    commit_segments(opened(path), "v_idx", pickle.loads(pickle.dumps(built)))  # noqa: S301
+    assert coverage(path) == [[0], [1], [2]]
+    assert stored_ids(path) == live_ids(path)
+    check(path, "IVF_PQ", "l2")
+    lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=3)
+    assert coverage(path) == [[0, 1, 2]]
+    check(path, "IVF_PQ", "l2")
+
+
+def test_models_of_other_indices_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, 400)
+    snapshot = opened(path)
+    flat = train_model(SESSION.files, snapshot, NewIndex("i", "v", "IVF_FLAT"))
+    for index, message in (
+        (NewIndex("i", "v", "IVF_SQ"), "of IVF_FLAT l2 float 32, the index of IVF_SQ l2"),
+        (NewIndex("i", "v", "IVF_FLAT", {"metric": "dot"}), "IVF_FLAT dot"),
+        (NewIndex("i", "id", "BTREE"), "has no model"),
+    ):
+        with pytest.raises(InvalidRequestError, match=message):
+            build_segment(SESSION.files, snapshot, index, model=flat)
+    with pytest.raises(InvalidRequestError, match="needs no model"):
+        train_model(SESSION.files, snapshot, NewIndex("i", "id", "BTREE"))
+    with pytest.raises(InvalidRequestError, match=r"no fragments \[9\]"):
+        train_model(SESSION.files, snapshot, NewIndex("i", "v", "IVF_FLAT"), [9])
+
+
+def test_an_index_is_replaced_only_where_that_was_meant(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, 400)
+    create(path, "IVF_FLAT", "l2")
+    with pytest.raises(InvalidRequestError, match="already"):
+        table(path).create_index("v", "IVF_SQ", replace=False)
+    with pytest.raises(InvalidRequestError, match="another column"):
+        table(path).create_index("id", "BTREE", "v_idx")
+    create(path, "IVF_SQ", "cosine")
+    assert [each.kind for each in opened_segments(path)] == ["IVF_SQ"]
+    check(path, "IVF_SQ", "cosine")
+
+
+def test_creating_an_index_while_rows_are_moved_builds_it_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    before = table(path)
+    lance.dataset(str(path)).delete("id % 3 = 1")
+    compact(path)
+    seen: list[tuple[int, int]] = []
+    before.create_index("v", "IVF_FLAT", num_partitions=4, progress=lambda *n: seen.append(n))
+    assert {total for _, total in seen} == {1000}
+    assert seen[-1] == (1000, 1000)
+    assert len({each.parent for each in path.glob("_indices/*/*")}) == 1
+    assert stored_ids(path) == live_ids(path)
+    check(path, "IVF_FLAT", "l2")
+
+
+def test_with_little_memory_the_same_rows_are_indexed(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    table(path).create_index("v", "IVF_FLAT", num_partitions=4, memory_bytes=100_000)
+    assert stored_ids(path) == live_ids(path)
+    check(path, "IVF_FLAT", "l2")
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("IVF_PQ", "cosine"), ("IVF_RQ 5 bit", "dot")])
+def test_our_index_finds_as_many_of_the_nearest_as_that_of_pylance(
+    tmp_path: Path, kind: str, metric: str
+) -> None:
+    found = []
+    for writer in ("ours", "theirs"):
+        path = tmp_path / writer
+        insert(path, 0, NUM_ROWS)
+        create(path, kind, metric, writer)
+        found.append(recall(path, metric, 60))
+    assert found[0] >= found[1] - 0.05
