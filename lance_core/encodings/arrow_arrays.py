@@ -32,6 +32,8 @@ _MAX_NARROW_OFFSET = 2**31 - 1
 _BYTE_BITS = 8
 _LAST_ASCII = 0x7F
 _MAX_NULL_ELEMENTS = 2**31 - 1
+_UNPICKLE = pa.nulls(0, pa.int8()).__reduce__()[0]
+"""Makes an array of type, length, nulls, offset, buffers, children and dictionary."""
 
 
 def to_arrow(values: Values, arrow_type: pa.DataType, place: Place) -> pa.Array:
@@ -98,8 +100,7 @@ def plain_bytes(arrow_type: pa.DataType) -> int | None:
 class PlainValues:
     """Values of a type that has `plain_bytes`, none of them null, as bytes one after another.
 
-    What an Arrow array says, for those who copy the values only: pyarrow lets go of the GIL to look
-    at each array that it makes, and other threads take it.
+    What an Arrow array says, for those who copy the values only.
     """
 
     data: NDArray[np.uint8]
@@ -110,8 +111,14 @@ class PlainValues:
         return self.num_values
 
     def to_array(self) -> pa.Array:
-        """Return them as an array."""
-        return pa.Array.from_buffers(self.type, self.num_values, [None, pa.py_buffer(self.data)])
+        """Return them as an array.
+
+        As it is made of what was pickled: ``from_buffers`` lets go of the GIL to look at the array,
+        and other threads take it.
+        """
+        buffers = [None, pa.py_buffer(self.data)]
+        array: pa.Array = _UNPICKLE((self.type, self.num_values, 0, 0, buffers, [], None))
+        return array
 
 
 def as_array(values: pa.Array | pa.ChunkedArray | PlainValues) -> pa.Array | pa.ChunkedArray:

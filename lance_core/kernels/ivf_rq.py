@@ -15,18 +15,20 @@ import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
 from lance_core.kernels.memory import address_of, prefetch_bytes, uint32_at, uint64_at
-from lance_core.kernels.rq_candidates import ExtraCodes, offer_candidates
+from lance_core.kernels.rq_candidates import ExtraCodes, offer_candidates, view_codes
 from lance_core.kernels.rq_estimate import (
     STEP_ROWS,
     estimate,
     lower_by_errors,
     multiply_signs,
     new_room,
+    view_room,
 )
 from lance_core.kernels.rq_heap import open_heap
-from lance_core.kernels.rq_query import Scale, fill_tables, new_tables, terms_of
+from lance_core.kernels.rq_query import Scale, fill_tables, new_tables, terms_of, view_tables
 from lance_core.kernels.rq_rotation import NUM_ROUNDS
 from lance_core.kernels.topk import TopRows, offer_rows
+from lance_core.kernels.uncounted import uncounted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -229,16 +231,63 @@ def _search_rq(
     k: int,
     lower: np.float32,
 ) -> None:
-    words = uint64_at(words_address, num_words)
-    model = ExtraCodes(0, 0, 0, row_bytes, num_extra_bits, fields)
+    # Held here, as what is called goes by views that are not counted.
     tables = new_tables(len(query), len(factors))
     room = new_room(0 if levels > 0 else len(tables.floats))
+    _scan_partitions(
+        blocks,
+        probes,
+        query,
+        centroids,
+        signs,
+        matrix,
+        ExtraCodes(0, 0, 0, row_bytes, num_extra_bits, fields),
+        dimensions,
+        factors,
+        is_residual,
+        is_dot,
+        levels,
+        uint64_at(words_address, num_words),
+        keys,
+        state,
+        k,
+        lower,
+        tables,
+        room,
+    )
+
+
+@kernel(ordered=True)
+def _scan_partitions(
+    blocks: NDArray[np.int64],
+    probes: NDArray[np.int64],
+    held_query: NDArray[np.float32],
+    held_centroids: NDArray[np.float32],
+    signs: NDArray[np.float32],
+    matrix: NDArray[np.float32],
+    held_model: ExtraCodes,
+    dimensions: NDArray[np.int64],
+    factors: NDArray[np.float32],
+    is_residual: bool,
+    is_dot: bool,
+    levels: int,
+    words: NDArray[np.uint64],
+    held_keys: NDArray[np.uint64],
+    held_state: NDArray[np.uint64],
+    k: int,
+    lower: np.float32,
+    held_tables: Tables,
+    held_room: Room,
+) -> None:
+    model, tables, room = view_codes(held_model), view_tables(held_tables), view_room(held_room)
+    query, centroids = uncounted(held_query), uncounted(held_centroids)
+    keys, state = uncounted(held_keys), uncounted(held_state)
     scale = Scale(np.float32(0), np.float32(0), np.float32(0))
-    if num_extra_bits > 0:
+    if model.num_bits > 0:
         open_heap(keys, state, k)
     for block in range(len(blocks)):
         if block + 1 < len(blocks):
-            prefetch_partition(blocks[block + 1], len(tables.floats), num_extra_bits)
+            prefetch_partition(blocks[block + 1], len(tables.floats), model.num_bits)
         centroid = centroids[probes[block]]
         residual = query - centroid
         terms = terms_of(query, centroid, residual, is_residual, is_dot)

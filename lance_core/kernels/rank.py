@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
-from lance_core.kernels.distance import COSINE, HAMMING, L2, exact_distance
+from lance_core.kernels.distance import COSINE, HAMMING, L2, inner_product, squared_l2
 from lance_core.kernels.hamming import differing_bits
 from lance_core.kernels.memory import float32_at
 from lance_core.kernels.topk import keep_smallest, pack_key, write_sorted
+from lance_core.kernels.uncounted import uncounted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,15 +72,19 @@ def nearest_centroids(
     count: int,
 ) -> None:
     """Write the sort key of every partition, shape ``(P,)``, the smallest ``count`` in front."""
-    dimension = len(query)
+    asked = uncounted(query)
+    dimension = len(asked)
     for partition in range(len(centroids)):
-        # By address: counting views costs a third of the time.
-        place = centroids.ctypes.data + partition * dimension * _FLOAT_BYTES
-        centroid = float32_at(place, dimension)
+        # By address: counting views costs more than looking at what they show.
+        centroid = float32_at(
+            centroids.ctypes.data + partition * dimension * _FLOAT_BYTES, dimension
+        )
         if metric == HAMMING:
-            distance = differing_bits(centroid, query)
+            distance = differing_bits(centroid, asked)
+        elif metric == L2:  # `exact_distance` would take three times as long
+            distance = squared_l2(centroid, asked)
         else:
-            distance = exact_distance(centroid, query, np.float32(1), metric)
+            distance = np.float32(1) - inner_product(centroid, asked)
         if np.isnan(distance):
             distance = np.float32(np.inf)
         keys[partition] = pack_key(distance, np.uint32(partition))

@@ -11,6 +11,7 @@ from lance_core.kernels.memory import float32_at, prefetch, prefetch_bytes, uint
 from lance_core.kernels.rq_extra import sum_fields
 from lance_core.kernels.rq_heap import push
 from lance_core.kernels.topk import distance_of, pack_key
+from lance_core.kernels.uncounted import uncounted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +35,19 @@ class ExtraCodes(NamedTuple):
     row_bytes: int
     num_bits: int
     fields: NDArray[np.int64]
+
+
+@kernel(ordered=True)
+def view_codes(codes: ExtraCodes) -> ExtraCodes:
+    """Return the same with views that are not counted."""
+    return ExtraCodes(
+        codes.codes,
+        codes.add,
+        codes.scale,
+        codes.row_bytes,
+        codes.num_bits,
+        uncounted(codes.fields),
+    )
 
 
 @kernel(ordered=True)

@@ -10,6 +10,7 @@ from lance_core.kernels.compile import kernel
 from lance_core.kernels.memory import float32_at
 from lance_core.kernels.rq_signs import BLOCK_ROWS, unpack_blocks
 from lance_core.kernels.rq_tables import sum_blocks, sum_floats
+from lance_core.kernels.uncounted import uncounted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,18 @@ def new_room(num_bytes: int) -> Room:
         np.empty((num_bytes, STEP_ROWS), np.uint8),
         np.empty(STEP_ROWS, np.float32),
         np.empty(STEP_ROWS, np.float32),
+    )
+
+
+@kernel(ordered=True)
+def view_room(room: Room) -> Room:
+    """Return the same scratch by views that are not counted."""
+    return Room(
+        uncounted(room.part),
+        uncounted(room.sums),
+        uncounted(room.columns),
+        uncounted(room.products),
+        uncounted(room.distances),
     )
 
 

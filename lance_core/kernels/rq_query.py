@@ -17,6 +17,7 @@ from lance_core.kernels.rq_tables import (
     join_floats,
     round_groups,
 )
+from lance_core.kernels.uncounted import uncounted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +78,19 @@ def new_tables(dimension: int, num_weights: int) -> Tables:
         np.empty((num_groups, GROUP_ENTRIES), np.uint8),
         np.empty((dimension // _BYTE_DIMENSIONS, NUM_ENTRIES), np.float32),
         np.empty(num_weights, np.float32),
+    )
+
+
+@kernel(ordered=True)
+def view_tables(tables: Tables) -> Tables:
+    """Return the same memory by views that are not counted."""
+    return Tables(
+        uncounted(tables.rotated),
+        uncounted(tables.groups),
+        uncounted(tables.lower),
+        uncounted(tables.upper),
+        uncounted(tables.floats),
+        uncounted(tables.weights),
     )
 
 
