@@ -104,15 +104,15 @@ def _write(engine: FileEngine, path: Path, case: FileCase, repeats: int) -> Bloc
 
 def _peak_of_write(engine: FileEngine, path: Path, case: FileCase, num_rows: int) -> int:
     schema = next(case.batches(1)).schema
-    return _peak(partial(engine.write, path, schema, case.batches(num_rows)))
+    return peak_memory(partial(engine.write, path, schema, case.batches(num_rows)))
 
 
 def _peak_of_scan(engine: FileEngine, path: Path) -> int:
     engine.open(path)
-    return _peak(engine.scan)
+    return peak_memory(engine.scan)
 
 
-def _peak(action: Callable[[], object]) -> int:
+def peak_memory(action: Callable[[], object]) -> int:
     """Return the highest anonymous memory during ``action`` above that before it."""
     before = peak = _anonymous_bytes()
     done = threading.Event()

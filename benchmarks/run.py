@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from benchmarks.builds import measure_builds
 from benchmarks.cases import K
 from benchmarks.cold import measure_cold
 from benchmarks.datasets import SIZES, cache_root, open_set
@@ -27,7 +28,7 @@ from benchmarks.scalar import measure_scalar
 if TYPE_CHECKING:
     from benchmarks.datasets import BenchmarkSet
 
-PARTS = ("process", "http", "cold", "resources", "scalar", "files")
+PARTS = ("process", "http", "cold", "resources", "scalar", "builds", "files")
 
 
 def main() -> None:
@@ -45,6 +46,8 @@ def main() -> None:
         rows += measure_resources(bench)
     if "scalar" in arguments.parts:
         rows += measure_scalar(bench, arguments.blocks)
+    if "builds" in arguments.parts:
+        rows += measure_builds(bench)
     if arguments.size != "1m":
         rows = [replace(row, bar=None) for row in rows]
     if "files" in arguments.parts:
