@@ -70,6 +70,9 @@ count in the zone of the column.
 **Differences** from pylance 14.0.2, all on purpose: it stops reading at the first word that it does
 not understand, and we refuse; it converts literals of other kinds under ``NOT``, ``IS`` and in
 functions, and we refuse them wherever a bare column is compared; it takes texts for dates under
-those only, and we everywhere. Texts of floats from 1e10 to 1e15 and of 1e-6 have an exponent here
-only. ``Date64`` holds whole days. ``array_has_all(NULL, [])`` is unknown, not true.
+those only, and we everywhere. It cuts digits of timestamps that a column has not, and we compare
+all: ``'... 00:00:00.5'`` is no whole second. Where it joins comparisons of one column it takes what
+is unknown for false, then ``NOT`` of that for true: ``NOT (x IN (1) AND x IN (2))`` finds nulls
+there. ``Date64`` holds whole days. Floats become decimals exactly. ``array_has_all(NULL, [])`` is
+unknown, not true.
 """

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from lance_core.errors import TypeMismatchError
 from lance_core.expr.kinds import is_binary, is_clock, is_list, is_text
 from lance_core.expr.limits import python_value, shown
+from lance_core.expr.lists import as_array
+from lance_core.expr.spelling import respelled, scientific, written_out
 from lance_core.expr.times import (
     as_date,
     as_duration,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     Values: TypeAlias = pa.Array | pa.Scalar
 
 _DIGITS_OF_INT64 = 20
+_MOST_DIGITS = 76
 _TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
 _FALSE = pa.array(["false", "f", "no", "n", "off", "0"])
 
@@ -58,11 +61,10 @@ def convert(values: Values, kind: pa.DataType, *, gives_null: bool = False) -> V
     try:
         return _converted(values, kind)
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        if gives_null and isinstance(values, pa.Scalar):
-            return pa.scalar(None, kind)
-        if gives_null and not isinstance(error, pa.ArrowNotImplementedError):
-            return _each(values, kind)
         is_unknown = isinstance(error, pa.ArrowNotImplementedError)
+        if gives_null and not is_unknown:
+            is_one = isinstance(values, pa.Scalar)
+            return pa.scalar(None, kind) if is_one else _each(values, kind)
         culprit = "" if is_unknown else _culprit(values, kind)
         raise TypeMismatchError(f"{values.type} cannot be made {kind}{culprit}") from None
 
@@ -71,6 +73,8 @@ def _converted(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_null(values.type):
         is_one = isinstance(values, pa.Scalar)
         return pa.scalar(None, kind) if is_one else pa.nulls(len(values), kind)
+    if is_binary(values.type) and not (is_binary(kind) or is_text(kind)):
+        raise pa.ArrowNotImplementedError("bytes are only texts")
     for is_kind, make in _MAKERS:
         if is_kind(kind):
             return make(values, kind)
@@ -116,21 +120,27 @@ def _as_text(values: Values, kind: pa.DataType) -> Values:
     return values.cast(kind)
 
 
-def _float_text(values: Values, point: str = ".0") -> Values:
+def _float_text(values: Values) -> Values:
     """Return floats as texts that have a point; those of Arrow C++ have none behind whole ones."""
-    if pa.types.is_float16(values.type):  # of these it has none either
-        return _float_text(values.cast(pa.float32()), point="")
+    if isinstance(values, pa.Scalar):
+        return _float_text(pa.array([values], values.type))[0]
+    if pa.types.is_float16(values.type):  # whole ones of these have none, and none an exponent
+        text = respelled(_float_text(values.cast(pa.float32())), r"e-[0-9]+$", written_out)
+        return pc.replace_substring_regex(text, r"\.0$", "")
     text = values.cast(pa.string())
-    text = pc.replace_substring_regex(text, r"^(-?[0-9]+)$", rf"\1{point}")
+    text = pc.replace_substring_regex(text, r"^(-?[0-9]+)$", r"\1.0")
     text = pc.replace_substring_regex(text, r"^(-?)nan$", "NaN")
-    return pc.replace_substring_regex(text, r"e\+?(-?)0*", r"e\1")
+    text = pc.replace_substring_regex(text, r"e\+?(-?)0*", r"e\1")
+    if pa.types.is_float32(values.type):
+        return respelled(text, r"e1[0-2]$", written_out)
+    return respelled(respelled(text, r"e1[0-5]$", written_out), r"^-?0\.00000", scientific)
 
 
 def _as_integer(values: Values, kind: pa.DataType) -> Values:
     given = values.type
     if is_text(given):
-        values = pc.replace_substring_regex(_unpadded(values), r"^\+([0-9])", r"\1")
-    elif pa.types.is_float16(given):
+        return _whole_numbers(_unpadded(values)).cast(kind)
+    if pa.types.is_float16(given):
         values = pc.trunc(values.cast(pa.float32()))
     elif pa.types.is_floating(given):
         values = pc.trunc(values)
@@ -139,6 +149,14 @@ def _as_integer(values: Values, kind: pa.DataType) -> Values:
     elif pa.types.is_temporal(given):
         values = as_numbers(values)
     return values.cast(kind)
+
+
+def _whole_numbers(texts: Values) -> Values:
+    """Return texts of whole numbers as Arrow C++ reads them."""
+    is_hex = pc.match_substring_regex(texts, r"^[+-]?0[xX]")
+    if pc.any(as_array(is_hex, 1)).as_py():
+        raise ValueError("hexadecimal digits")
+    return pc.replace_substring_regex(texts, r"^(?:\+([0-9])|-(0+)$)", r"\1\2")
 
 
 def _as_decimal(values: Values, kind: pa.DataType) -> Values:
@@ -150,12 +168,26 @@ def _as_decimal(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_integer(given):
         values = values.cast(pa.decimal256(_DIGITS_OF_INT64 + max(kind.scale, 0), kind.scale))
     elif is_text(given):
-        values = _rounded(_unpadded(values).cast(pa.decimal256(76, 38)), kind)
+        values = _rounded(_decimal_texts(values, kind.scale), kind)
     elif pa.types.is_floating(given):
         values = _rounded(values.cast(pa.float64()), kind)
     elif pa.types.is_decimal(given) and kind.scale < given.scale:
         values = _rounded(values, kind)
     return values.cast(kind)
+
+
+def _decimal_texts(texts: Values, scale: int) -> Values:
+    """Return texts as decimals of one digit more than a scale; without any digit they are 0."""
+    texts = pc.utf8_trim_whitespace(texts)
+    digits = min(max(scale, 0) + 1, _MOST_DIGITS)
+    at_least_one = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)$"
+    number = r"^[+-]?[0-9]*\.?[0-9]*$" if scale > 0 else at_least_one
+    is_number = pc.match_substring_regex(texts, number)
+    if not pc.all(as_array(is_number, 1), min_count=0).as_py():
+        raise ValueError("no decimal")
+    texts = pc.replace_substring_regex(texts, rf"(\.[0-9]{{{digits}}})[0-9]*$", r"\1")
+    texts = pc.replace_substring_regex(texts, r"^([+-]?)([0-9]*)\.?([0-9]*)$", r"\10\2.\30")
+    return texts.cast(pa.decimal256(_MOST_DIGITS, min(digits + 1, _MOST_DIGITS)))
 
 
 def _unpadded(texts: Values) -> Values:

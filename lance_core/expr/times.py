@@ -56,7 +56,7 @@ def as_timestamp(values: Values, kind: pa.DataType) -> Values:
     elif pa.types.is_timestamp(given):
         stamps = values
     else:
-        return values.cast(pa.int64(), safe=False).cast(pa.timestamp(kind.unit)).cast(kind)
+        return _whole(values).cast(pa.int64()).cast(pa.timestamp(kind.unit)).cast(kind)
     # Digits are cut off, but no time may come to lie outside of what the unit reaches.
     is_coarser = _UNITS.index(kind.unit) < _UNITS.index(stamps.type.unit)
     stamps = stamps.cast(pa.timestamp(kind.unit), safe=not is_coarser)
@@ -122,16 +122,22 @@ def as_duration(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_duration(given):
         is_coarser = _UNITS.index(kind.unit) < _UNITS.index(given.unit)
         return values.cast(kind, safe=not is_coarser)
+    if not any(is_kind(given) for is_kind in _NUMBERS):
+        raise pa.ArrowNotImplementedError("no duration")
+    return _whole(values).cast(pa.int64()).cast(kind)
+
+
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+
+
+def _whole(values: Values) -> Values:
+    """Return numbers without what is behind the point."""
+    given = values.type
+    if pa.types.is_decimal(given):
+        return pc.cast(values, options=pc.CastOptions(pa.int64(), allow_decimal_truncate=True))
     if pa.types.is_float16(given):
         values = values.cast(pa.float32())
-    if pa.types.is_floating(values.type):
-        values = pc.trunc(values)
-    if pa.types.is_decimal(given):
-        options = pc.CastOptions(pa.int64(), allow_decimal_truncate=True)
-        return pc.cast(values, options=options).cast(kind)
-    if not pa.types.is_integer(given) and not pa.types.is_floating(given):
-        raise pa.ArrowNotImplementedError("no duration")
-    return values.cast(pa.int64()).cast(kind)
+    return pc.trunc(values) if pa.types.is_floating(given) else values
 
 
 def _without_digits(texts: Values, unit: str) -> Values:

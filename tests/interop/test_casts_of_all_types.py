@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -86,6 +87,81 @@ def test_every_type_is_made_as_pylance_makes_it_or_refused(theirs, name):
         expected = made_by_pylance(theirs, text)
         if expected is not None and not any(each in text for each in NOT_ALIKE):
             assert made.equals(expected), text
+
+
+TEXTS = [
+    *("", "0", "00", "-0", "+", "-", ".", "1.", "+.5", "-.5", "1.5", "-1.25", "1.005", "-1.995"),
+    *(
+        "1e3",
+        "1e-1",
+        " 1",
+        "1 ",
+        "\t1",
+        "\u30001",
+        "1_0",
+        "0x1",
+        "0X1F",
+        "+0x1",
+        "+1",
+        "++1",
+        "1.2.3",
+    ),
+    *("1.a", "a.1", "000012.5", "-00.4", "0.4", "0.5", "1,5", "1.5-", "1.-5", "- 1", "0b1", "NaN"),
+    *("99999999.99", "9" * 12, "1" * 20, "0." + "1" * 40, "0." + "9" * 40, "1." + "0" * 39 + "1"),
+]
+FLOATS = [
+    *(0.0, -0.0, 0.1, 1.5, 9_999_999_999.0, 1e10, 12_345_678_901.5, -1e12, 3.3e12, 1e13, 1e15),
+    *(123_456_789_012_345.6, 9_999_999_999_999_998.0, 1e16, 1e17, 1e300, 1e-4, 1.5e-5, 1e-5),
+    *(9.99e-6, 1.25e-6, 1e-6, -1e-6, 1e-7, 5e-324, float("inf"), float("-inf"), float("nan")),
+]
+LARGE = [0, 5, 2**63 - 1, 2**63, 2**64 - 1]
+SPELLED = {
+    "s": pa.array([*TEXTS, None]),
+    "ls": pa.array([*TEXTS, None], pa.large_string()),
+    "dic": pa.array([*TEXTS, None]).dictionary_encode(),
+    "f": pa.array([*FLOATS, None]),
+    "g": pa.array([*FLOATS, None], pa.float32()),
+    "h": pa.array(
+        [*(np.float16(each) for each in FLOATS if not 6e4 < abs(each) < 1e308), None], pa.float16()
+    ),
+    "u": pa.array([*LARGE, None], pa.uint64()),
+}
+OF_TEXTS = (
+    *("decimal(10,0)", "decimal(10,1)", "decimal(20,4)", "decimal(38,38)", "decimal(38,10)"),
+    *("tinyint", "int", "bigint unsigned", "float", "double"),
+)
+OF_NUMBERS = ("string", "int", "bigint", "timestamp(0)", "timestamp", "timestamp(9)")
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_odd_values_are_read_and_spelled_as_pylance_does_it(tmp_path, name):
+    kinds = OF_TEXTS if name in {"s", "ls", "dic"} else OF_NUMBERS
+    table = pa.table({name: SPELLED[name]})
+    theirs = lance.write_dataset(table, "memory://casts", data_storage_version="2.1")
+    lance_core.write_dataset(str(tmp_path / "t.lance"), table)
+    ours = lance_core.open_dataset(str(tmp_path / "t.lance"))
+    made = ours.scan({kind: f"TRY_CAST({name} AS {kind})" for kind in kinds}).read_all()
+    for kind in kinds:
+        expected = made_by_pylance(theirs, f"TRY_CAST({name} AS {kind})")
+        assert expected is not None
+        assert made[kind].combine_chunks().cast(pa.string()).equals(expected.cast(pa.string()))
+
+
+def test_bytes_are_cast_to_texts_only(theirs):
+    ours = lance_core.open_dataset(theirs.uri)
+    for kind in ("int", "double", "decimal(10,2)", "boolean", "date", "timestamp"):
+        with pytest.raises(InvalidRequestError, match="cannot be made"):
+            ours.scan({"x": f"TRY_CAST(bin AS {kind})"}).read_all()
+
+
+def test_to_timestamp_has_nanoseconds(tmp_path):
+    theirs = lance.write_dataset(TIMES, str(tmp_path / "t.lance"), data_storage_version="2.1")
+    ours = lance_core.open_dataset(theirs.uri)
+    for text in (f"to_timestamp('{NANOS}') = tns", "to_timestamp(1704326400) < tns"):
+        found = ours.scan(["row"], filter=text).read_all()["row"].to_pylist()
+        assert found == theirs.to_table(columns=["row"], filter=text)["row"].to_pylist()
+    with pytest.raises(InvalidRequestError, match="1600-01-01"):
+        ours.scan(["row"], filter="to_timestamp('1600-01-01') < tns")
 
 
 NANOS = "2024-01-04 00:00:00.000000001"

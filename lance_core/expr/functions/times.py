@@ -91,15 +91,19 @@ def _readable(types: Types) -> Types | None:
 
 
 def _stamps(values: pa.Array, others: Sequence[Values]) -> pa.Array:  # one of many
+    return _stamps_in(values, "ns")
+
+
+def _stamps_in(values: pa.Array, unit: str) -> pa.Array:
     if pa.types.is_integer(values.type):
-        return values.cast(pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
-    return convert(values, pa.timestamp("us"))
+        return values.cast(pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp(unit))
+    return convert(values, pa.timestamp(unit))
 
 
 def _days(values: pa.Array, others: Sequence[Values]) -> pa.Array:
     if pa.types.is_date(values.type):
         return convert(values, pa.date32())
-    return convert(_stamps(values, others), pa.date32())
+    return convert(_stamps_in(values, "us"), pa.date32())
 
 
 FUNCTIONS = (
@@ -113,7 +117,7 @@ FUNCTIONS = (
     Function(
         "date_part", "(unit, date or timestamp)", takes(text, moment), always(pa.int64()), _parts
     ),
-    Function("to_timestamp", "(text or seconds)", _readable, always(pa.timestamp("us")), _stamps),
+    Function("to_timestamp", "(text or seconds)", _readable, always(pa.timestamp("ns")), _stamps),
     Function("to_date", "(text)", _readable, always(pa.date32()), _days),
 )
 """Functions of this module."""
