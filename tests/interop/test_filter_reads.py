@@ -166,16 +166,18 @@ def test_filtered_queries_are_resident_after_the_first(root):
 def test_a_query_that_has_to_wait_is_not_read_again(root, monkeypatch):
     dataset = lance_core.open_dataset(str(root))
     dataset.run(request())
-    read = []
-    monkeypatch.setattr(
-        engine,
-        "RowFilter",
-        lambda *given, **named: read.append(given) or RowFilter(*given, **named),
-    )
+    texts: list[str] = []
+
+    class Noted(RowFilter):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            texts.append(self.text)
+
+    monkeypatch.setattr(engine, "RowFilter", Noted)
     with pytest.raises(NotResidentError):
         dataset.run(request(filter=FEW), resident_only=True)
     dataset.run(request(filter=FEW))
-    assert len(read) == 1
+    assert len(texts) == 1
 
 
 def test_a_postfilter_needs_nothing_in_memory(root):
