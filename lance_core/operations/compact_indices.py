@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.coverage import effective_coverage
-from lance_core.index.registry import IndexKind, Unusable, classify
+from lance_core.index.registry import Unusable, classify
 from lance_core.operations.compact_config import compaction_setting, truth
 from lance_core.table.index_upkeep import stores_row_ids
 from lance_core.table.reuse_of_version import reuse_of
@@ -88,10 +88,9 @@ def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment
     elif treatment is IndexTreatment.REMAP:
         for segment, _ in segments_over(snapshot, moved):
             kind = classify(segment)
-            if kind is IndexKind.VECTOR or isinstance(kind, Unusable):
-                what = "a vector index" if kind is IndexKind.VECTOR else kind.reason
+            if isinstance(kind, Unusable):
                 raise UnsupportedFeatureError(
-                    f'index "{segment.name}" cannot be written anew: {what}; take the index'
+                    f'index "{segment.name}" cannot be written anew: {kind.reason}; take the index'
                     ' treatment "defer" or "drop_coverage"'
                 )
 

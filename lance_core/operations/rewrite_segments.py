@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FieldId
-from lance_core.index.registry import UnusableSegmentError
+from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.merge import Routed, merge_scalar_segments
 from lance_core.index.scalar.writers.segment_writer import segment_writer
 from lance_core.index.segment_files import IndexDetails
-from lance_core.operations.write_segment import write_segment
+from lance_core.index.vector.build.stored_model import stored_model
+from lance_core.index.vector.segment import VectorSegment
+from lance_core.operations.write_segment import MEMORY_BYTES, write_segment
+from lance_core.operations.write_vector_segment import CodedSegment, write_vector_segment
 from lance_core.schema.arrow import arrow_type
 from lance_core.table.index_metadata import index_from_proto
 from lance_core.table.index_upkeep import is_system
@@ -32,6 +36,24 @@ if TYPE_CHECKING:
 
 _CACHE_BYTES = 32 << 20
 """Of segments that are read once, from front to back."""
+
+
+def rewrite_segment(moves: RowMoves, segment: table_pb2.IndexMetadata) -> table_pb2.IndexMetadata:
+    """Write a segment of any kind that has the rows of another one where they are now.
+
+    Parameters and errors as `rewrite_scalar_segment`.
+    """
+    metadata = index_from_proto(segment, moves.snapshot.manifest.path)
+    kind = classify(metadata)
+    if isinstance(kind, Unusable):
+        raise UnusableSegmentError(kind.reason)
+    if kind is IndexKind.VECTOR:
+        return rewrite_vector_segment(moves, segment)
+    if kind is IndexKind.UNTOLD:
+        column = arrow_type(moves.snapshot.schema.by_id(metadata.field_ids[0]))
+        if pa.types.is_fixed_size_list(column):  # old writers knew no lists of vectors
+            return rewrite_vector_segment(moves, segment)
+    return rewrite_scalar_segment(moves, [segment])
 
 
 def rewrite_scalar_segment(
@@ -74,11 +96,42 @@ def rewrite_scalar_segment(
         merge_scalar_segments(parts, files)
         return _details(snapshot, segments, parts[-1])
 
-    written = write_segment(snapshot, last.name, last.fields[0], covered, write)
-    new = type(last)()
-    new.CopyFrom(last)  # what other writers put into it stays
-    new.uuid.CopyFrom(written.uuid)
+    new = _in_place_of(last, write_segment(snapshot, last.name, last.fields[0], covered, write))
     new.dataset_version = min(each.dataset_version for each in segments)
+    return new
+
+
+def rewrite_vector_segment(
+    moves: RowMoves, segment: table_pb2.IndexMetadata
+) -> table_pb2.IndexMetadata:
+    """Write a segment of a vector index that has the rows of another one where they are now.
+
+    Codes stay as they are; graphs are built anew. Otherwise as `rewrite_scalar_segment`.
+    """
+    snapshot = moves.snapshot
+    metadata = index_from_proto(segment, snapshot.manifest.path)
+    stored = _stored_coverage(snapshot, segment)
+    opened = VectorSegment.open(snapshot.index_place(metadata), metadata.uuid, metadata.files)
+    written = write_vector_segment(
+        snapshot,
+        segment.name,
+        segment.fields[0],
+        moves.coverage(stored),
+        stored_model(opened),
+        asked=metadata.details,
+        coded=[CodedSegment(opened, moves.route(stored, "row_id").follow)],
+        memory_bytes=MEMORY_BYTES,
+    )
+    return _in_place_of(segment, written)
+
+
+def _in_place_of(
+    old: table_pb2.IndexMetadata, written: table_pb2.IndexMetadata
+) -> table_pb2.IndexMetadata:
+    """Return an entry for new files, in which what other writers put into the old one stays."""
+    new = type(old)()
+    new.CopyFrom(old)
+    new.uuid.CopyFrom(written.uuid)
     new.fragment_bitmap = written.fragment_bitmap
     new.index_details.CopyFrom(written.index_details)
     new.index_version = written.index_version

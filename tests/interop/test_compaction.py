@@ -195,7 +195,7 @@ def check_indices(root: Path, ids: Sequence[int]) -> None:
     assert sorted(everything) == sorted(ids)
 
 
-@pytest.mark.parametrize("treatment", ["defer", "drop_coverage"])
+@pytest.mark.parametrize("treatment", ["defer", "drop_coverage", "remap"])
 def test_indices_find_the_rows_where_they_are_now(tmp_path: Path, treatment: str) -> None:
     indexed(tmp_path).delete("id in (3, 250) or (id >= 100 and id < 180)")
     ids = [i for i in range(400) if i not in {3, 250} and not 100 <= i < 180]
@@ -238,18 +238,6 @@ def test_an_index_built_meanwhile_is_followed_by_a_deferred_compaction(tmp_path:
     dataset = lance.dataset(str(tmp_path))
     assert dataset.to_table(filter="id = 60")["id"].to_pylist() == [60]
     assert ids_of(tmp_path) == list(range(200))
-
-
-def test_remapping_is_refused_where_index_files_would_have_to_change(tmp_path: Path) -> None:
-    indexed(tmp_path)
-    before = files_below(tmp_path)
-    with pytest.raises(UnsupportedFeatureError, match=r"defer.*drop_coverage"):
-        compacted(tmp_path, "remap")
-    assert files_below(tmp_path) == before
-    for first in (400, 410):
-        lance.write_dataset(rows(range(first, first + 10)), str(tmp_path), mode="append")
-    compacted(tmp_path, "remap", target_rows=100)  # uncovered fragments only
-    check_indices(tmp_path, range(420))
 
 
 def test_deferring_is_refused_where_a_graph_covers_deleted_rows(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Random histories with compactions of ours and of pylance: a dict says what every answer must be.
 
-Both libraries index, delete, update, append, compact with every treatment, trim and clean up, in
-any order; after each step both find every row, by scan, by key and by vector.
+Both libraries index, delete, update, append, compact with every treatment, remap, trim and clean
+up, in any order; after each step both find every row, by scan, by key, by number and by vector.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class History:
         )
         self.build_vectors()
         self.build_keys()
+        self.build_numbers()
 
     @property
     def theirs(self) -> lance.LanceDataset:
@@ -107,6 +108,9 @@ class History:
     def build_keys(self) -> None:
         self.theirs.create_scalar_index("key", "BTREE", replace=True)
 
+    def build_numbers(self) -> None:
+        self.ours.create_index("n", "BITMAP")
+
     def index_new_rows(self) -> None:
         self.theirs.optimize.optimize_indices(num_indices_to_merge=int(self.rng.integers(2)))
 
@@ -119,7 +123,8 @@ class History:
                 deletions_threshold=float(self.rng.choice([0.0, 0.2])),
             )
         except UnsupportedFeatureError:
-            assert treatment == "remap" or self.stable_row_ids
+            assert treatment == "defer"
+            assert self.stable_row_ids
 
     def pylance_compacts(self) -> None:
         # eagerly over a pending reuse index, pylance leaves old addresses in B-trees
@@ -130,6 +135,9 @@ class History:
             materialize_deletions_threshold=0.0,
             defer_index_remap=defers,
         )
+
+    def remap(self) -> None:
+        self.ours.remap_indices()
 
     def trim(self) -> None:
         self.ours.trim_reuse_index()
@@ -147,9 +155,11 @@ class History:
             (self.update, 1),
             (self.build_vectors, 1),
             (self.build_keys, 1),
+            (self.build_numbers, 1),
             (self.index_new_rows, 1),
             (self.compact, 5),
             (self.pylance_compacts, 2),
+            (self.remap, 1),
             (self.trim, 2),
             (self.clean_up, 1),
         ]
@@ -169,6 +179,7 @@ class History:
         for key in self.rng.integers(0, self.next_key, 6).tolist():
             found = self.theirs.to_table(columns=["key"], filter=f"key = {key}")["key"].to_pylist()
             assert found == ([key] if key in self.rows else []), key
+        self.check_numbers()
         for key in [key for key in self.rows if self.rng.random() < 0.05][:3]:
             vector = self.rows[key][0]
             nearest = {"column": "vec", "q": vector, "k": 1}
@@ -176,6 +187,16 @@ class History:
             assert self.ours.search(vector, 1)["key"].to_pylist() == [key]
         found = self.ours.search(np.zeros(DIMENSION), 10_000, columns=["key"])["key"].to_pylist()
         assert sorted(found) == sorted(self.rows)
+
+    def check_numbers(self) -> None:
+        number = int(self.rng.integers(5))
+        expected = sorted(key for key, (_, n) in self.rows.items() if n == number)
+        test = f"n = {number}"
+        found = [self.ours.scan(["key"], filter=test).read_all()]
+        if not self.stable_row_ids:  # there pylance finds values of before an update in bitmaps
+            found.append(self.theirs.to_table(columns=["key"], filter=test))
+        for table in found:
+            assert sorted(table["key"].to_pylist()) == expected
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True], ids=["addresses", "stable row ids"])
