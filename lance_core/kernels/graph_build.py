@@ -4,6 +4,12 @@ Nodes are added in batches. Those of a batch look for neighbours in the graph of
 them, each writing only its own list; then lists that were chosen get links back. Both halves can be
 split over threads, and what comes out does not depend on how. A batch is a small share of the nodes
 before it, so its nodes lose little by not seeing each other.
+
+Lists may grow a little longer than those of a finished graph: most of the work that links back make
+is choosing full lists anew, which is done once for several links so. Every list is filled up with
+the nearest that were not chosen, as pylance does: on few dimensions chosen neighbours are few, and
+recall with small beams needs the others (0.62 against 0.57 of the ten nearest, 20,000 rows of 32
+independent dimensions, beam of 10).
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import numpy as np
 
 from lance_core.kernels.compile import kernel
 from lance_core.kernels.graph_pool import (
+    clear_seen,
     insert_entry,
     is_nearer,
     mark_seen,
@@ -39,14 +46,15 @@ class Draft(NamedTuple):
     Parameters
     ----------
     links
-        The lists of all graph rows, each its length and then room for its links: level 0 with room
-        for ``wide``, then the upper levels with room for ``narrow``.
+        The lists of all graph rows, level 0 first, each its length and then room for its links.
     upper_nodes
         Nodes of all upper levels, ascending within each.
     bounds
         Upper level ``l`` (from 1) has the nodes ``upper_nodes[bounds[l - 1]:bounds[l]]``.
     num_nodes, wide, narrow
         Nodes, and how many neighbours they may have on level 0 and above.
+    slack
+        How many more there is room for, at least 1.
     """
 
     links: NDArray[np.uint32]
@@ -55,6 +63,7 @@ class Draft(NamedTuple):
     num_nodes: int
     wide: int
     narrow: int
+    slack: int
 
 
 class Workspace(NamedTuple):
@@ -83,10 +92,18 @@ class Workspace(NamedTuple):
 
 
 @kernel
+def list_of_row(draft: Draft, row: int) -> int:
+    """Return where the list of a graph row begins."""
+    wide, narrow = 1 + draft.wide + draft.slack, 1 + draft.narrow + draft.slack
+    num_upper = max(row - draft.num_nodes, 0)
+    return (row - num_upper) * wide + num_upper * narrow
+
+
+@kernel
 def list_of(draft: Draft, level: int, node: int) -> int:
     """Return where the list of a node begins; the node must be on the level."""
     if level == 0:
-        return node * (draft.wide + 1)
+        return list_of_row(draft, node)
     low, high = int(draft.bounds[level - 1]), int(draft.bounds[level])
     while low < high:
         middle = (low + high) >> 1
@@ -94,7 +111,13 @@ def list_of(draft: Draft, level: int, node: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return draft.num_nodes * (draft.wide + 1) + low * (draft.narrow + 1)
+    return list_of_row(draft, draft.num_nodes + low)
+
+
+@kernel
+def most_neighbours(draft: Draft, level: int) -> int:
+    """Return how many neighbours a node of a finished graph may have on a level."""
+    return draft.wide if level == 0 else draft.narrow
 
 
 @kernel
@@ -117,7 +140,7 @@ def link_serially(
     """Add the nodes ``order[start:stop]``, and those of a batch that is begun; return the end."""
     while start < stop:
         end = batch_end(start, len(order))
-        link_forward(rows, draft, order, levels, start, end, 1, ef, work)
+        link_forward(rows, draft, order, levels, start, end, 0, 1, ef, work)
         link_back(rows, draft, order, levels, start, end, 0, 1, work)
         start = end
     return start
@@ -131,17 +154,18 @@ def link_forward(
     levels: NDArray[np.int8],
     start: int,
     stop: int,
-    stride: int,
+    part: int,
+    num_parts: int,
     ef: int,
     work: Workspace,
 ) -> None:
-    """Write the lists of every ``stride``-th of the nodes ``order[start:stop]``.
+    """Write the lists of every ``num_parts``-th of ``order[start:stop]``, from ``part`` on.
 
     ``order[0]`` is where searches begin; no node is on a higher level.
     """
     entry = int(np.int64(order[0]))
     top = int(levels[entry])
-    for at in range(start, stop, stride):
+    for at in range(start + part, stop, num_parts):
         node = int(np.int64(order[at]))
         own = int(levels[node])
         nearest = entry
@@ -150,7 +174,8 @@ def link_forward(
         for level in range(own, -1, -1):
             size = search_level(rows, draft, node, level, nearest, ef, work)
             nearest = pool_node(work.pool[0])
-            count = choose_diverse(rows, work.pool, size, draft.narrow, work.chosen)
+            most = most_neighbours(draft, level)
+            count = choose_neighbours(rows, work.pool, size, most, work.chosen)
             write_list(draft, list_of(draft, level, node), work.chosen, count)
 
 
@@ -181,21 +206,29 @@ def link_back(
 def add_link(
     rows: GraphRows, draft: Draft, level: int, node: int, neighbour: int, work: Workspace
 ) -> None:
-    """Add a neighbour to the list of a node; one that is full is chosen anew."""
-    place = list_of(draft, level, node)
+    """Add a neighbour to the list of a node; one that is full then is chosen anew."""
+    place, most = list_of(draft, level, node), most_neighbours(draft, level)
+    count = int(np.int64(draft.links[place])) + 1
+    draft.links[place + count] = neighbour
+    draft.links[place] = count
+    if count == most + draft.slack:
+        shorten_list(rows, draft, place, node, most, work)
+
+
+@kernel
+def shorten_list(
+    rows: GraphRows, draft: Draft, place: int, node: int, most: int, work: Workspace
+) -> None:
+    """Choose the list of a node anew where it is too long."""
     count = int(np.int64(draft.links[place]))
-    room = draft.wide if level == 0 else draft.narrow
-    if count < room:
-        draft.links[place + 1 + count] = neighbour
-        draft.links[place] = count + 1
+    if count <= most:
         return
     nodes = draft.links[place + 1 : place + 1 + count]
     score_pairs(rows, node, nodes, count, work.distances)
-    work.pool[0] = pool_entry(pair_distance(rows, node, neighbour), neighbour)
     for i in range(count):
         entry = pool_entry(work.distances[i], int(np.int64(nodes[i])))
-        insert_entry(work.pool, i + 1, room + 1, entry)
-    chosen = choose_diverse(rows, work.pool, count + 1, room, work.chosen)
+        insert_entry(work.pool, i, count, entry)
+    chosen = choose_neighbours(rows, work.pool, count, most, work.chosen)
     write_list(draft, place, work.chosen, chosen)
 
 
@@ -208,36 +241,45 @@ def write_list(draft: Draft, place: int, nodes: NDArray[np.uint32], count: int) 
 
 
 @kernel
-def choose_diverse(
+def choose_neighbours(
     rows: GraphRows,
     pool: NDArray[np.uint64],
     size: int,
-    room: int,
+    most: int,
     chosen: NDArray[np.uint32],
 ) -> int:
     """Choose neighbours from sorted candidates; return their number.
 
-    One that is nearer to a chosen neighbour than to the node is reached through that.
+    Those that are reached through none before them, then the nearest of the others. Marks in the
+    pool are overwritten.
     """
-    if size <= room:
-        for i in range(size):
-            chosen[i] = pool_node(pool[i])
-        return size
     count = 0
     for i in range(size):
-        candidate = pool_node(pool[i])
-        is_diverse = True
-        for j in range(count):
-            distance = pair_distance(rows, candidate, int(np.int64(chosen[j])))
-            if is_nearer(pool_entry(distance, 0), pool[i]):
-                is_diverse = False
-                break
-        if is_diverse:
-            chosen[count] = candidate
+        if count == most:
+            return count
+        if size <= most or is_diverse(rows, pool[i], chosen, count):
+            chosen[count] = pool_node(pool[i])
             count += 1
-            if count == room:
-                break
+            mark_seen(pool, i)
+        else:
+            clear_seen(pool, i)
+    place = next_unseen(pool, size, 0)
+    while place < size and count < most:
+        chosen[count] = pool_node(pool[place])
+        count += 1
+        place = next_unseen(pool, size, place + 1)
     return count
+
+
+@kernel
+def is_diverse(rows: GraphRows, entry: np.uint64, chosen: NDArray[np.uint32], count: int) -> bool:
+    """Tell whether no chosen neighbour is nearer to a candidate than the node is."""
+    candidate = pool_node(entry)
+    for i in range(count):
+        distance = pair_distance(rows, candidate, int(np.int64(chosen[i])))
+        if is_nearer(pool_entry(distance, 0), entry):
+            return False
+    return True
 
 
 @kernel
@@ -299,8 +341,8 @@ def search_level(
 def prefetch_list(draft: Draft, level: int, node: int) -> None:
     """Ask for a list of level 0; those above are few enough to be in caches."""
     if level == 0:
-        size = _LINK_BYTES * (draft.wide + 1)
-        prefetch_bytes(draft.links.ctypes.data + node * size, size)
+        place = draft.links.ctypes.data + _LINK_BYTES * list_of_row(draft, node)
+        prefetch_bytes(place, _LINK_BYTES * (1 + draft.wide))
 
 
 @kernel

@@ -7,13 +7,41 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel
-from lance_core.kernels.graph_build import Draft, Workspace, list_of, search_level
+from lance_core.kernels.graph_build import (
+    Draft,
+    Workspace,
+    list_of,
+    list_of_row,
+    most_neighbours,
+    search_level,
+    shorten_list,
+)
 from lance_core.kernels.graph_pool import pool_node
 from lance_core.kernels.graph_rows import GraphRows, score_pairs
 from lance_core.kernels.hnsw_beam import mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@kernel
+def shorten_lists(
+    rows: GraphRows,
+    draft: Draft,
+    nodes: NDArray[np.uint32],
+    start: int,
+    stop: int,
+    work: Workspace,
+) -> None:
+    """Give the graph rows ``start:stop``, of ``nodes``, as many links as a finished graph may have.
+
+    Parts can be shortened at once.
+    """
+    for row in range(start, stop):
+        level = 0 if row < draft.num_nodes else 1
+        most = most_neighbours(draft, level)
+        node = int(np.int64(nodes[row]))
+        shorten_list(rows, draft, list_of_row(draft, row), node, most, work)
 
 
 @kernel
@@ -122,15 +150,15 @@ def pack_lists(draft: Draft, offsets: NDArray[np.int32]) -> None:
         One entry more than there are graph rows: receives where lists begin, and the end.
     """
     links = draft.links
-    place, end = 0, 0
+    end = 0
     offsets[0] = 0
     for row in range(len(offsets) - 1):
+        place = list_of_row(draft, row)
         count = int(np.int64(links[place]))
         for i in range(count):
             links[end + i] = links[place + 1 + i]
         end += count
         offsets[row + 1] = end
-        place += 1 + (draft.wide if row < draft.num_nodes else draft.narrow)
 
 
 @kernel

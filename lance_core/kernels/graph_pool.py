@@ -76,3 +76,9 @@ def next_unseen(pool: NDArray[np.uint64], size: int, place: int) -> int:
 def mark_seen(pool: NDArray[np.uint64], place: int) -> None:
     """Mark an entry as looked behind."""
     pool[place] |= _SEEN
+
+
+@kernel
+def clear_seen(pool: NDArray[np.uint64], place: int) -> None:
+    """Take the mark off an entry."""
+    pool[place] &= ~_SEEN

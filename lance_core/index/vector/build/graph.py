@@ -8,8 +8,10 @@ however its rows are sorted. What is built depends on the rows and the seed only
 from __future__ import annotations
 
 import json
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,10 +28,10 @@ from lance_core.kernels.graph_build import (
     link_forward,
     link_serially,
 )
-from lance_core.kernels.graph_finish import link_unreached, pack_lists, score_links
+from lance_core.kernels.graph_finish import link_unreached, pack_lists, score_links, shorten_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -112,9 +114,9 @@ class GraphBuilder:
 
     Notes
     -----
-    A partition needs ``4 * (2 m + 1)`` bytes a row beside its codes, and while it is finished as
-    much as that again for distances: with ``m`` 20 about 330 bytes. Rows that are no float32 or
-    bytes are copied, and so are codes of 4 bits.
+    A partition needs about ``10 m`` bytes a row beside its codes, and up to ``8 m`` more for
+    distances when it is finished: 360 bytes a row with ``m`` 20. Vectors that are no float32 are
+    copied, and so are codes of 4 bits.
     """
 
     __slots__ = ("_parameters", "_space")
@@ -191,9 +193,29 @@ class GraphBuilder:
         rows = self._space.bind(prepared)
         levels = _draw_levels(num_nodes, parameters)
         draft = _empty_draft(levels, parameters)
-        works = [_workspace(num_nodes, parameters) for _ in range(1 if pool is None else 2)]
-        _link(rows, draft, levels, parameters.ef_construction, works, pool)
-        return _finish(rows, draft, levels, parameters, works, pool)
+        num_parts = 1 if pool is None else _NUM_THREADS
+        team = _Team(pool, [_workspace(draft, parameters) for _ in range(num_parts)])
+        _link(rows, draft, levels, parameters.ef_construction, team)
+        return _finish(rows, draft, levels, parameters.ef_construction, team)
+
+
+@dataclass(frozen=True, slots=True)
+class _Team:
+    """The threads that build one graph, each with memory of its own; None = this one alone."""
+
+    pool: ThreadPoolExecutor | None
+    works: Sequence[Workspace]
+
+    def run(self, call: Callable[[int, Workspace], object]) -> None:
+        """Do all parts, named by their numbers, and wait for them."""
+        mapped = map if self.pool is None else self.pool.map
+        deque(mapped(call, range(len(self.works)), self.works), maxlen=0)
+
+    def share(self, count: int, call: Callable[[int, int, Workspace], object]) -> None:
+        """Do a number of things, split into as many ranges as there are threads."""
+        num_parts = len(self.works)
+        bounds = [count * part // num_parts for part in range(num_parts + 1)]
+        self.run(lambda part, work: call(bounds[part], bounds[part + 1], work))
 
 
 def _draw_levels(num_nodes: int, parameters: GraphParameters) -> _Levels:
@@ -214,103 +236,77 @@ def _draw_levels(num_nodes: int, parameters: GraphParameters) -> _Levels:
 
 def _empty_draft(levels: _Levels, parameters: GraphParameters) -> Draft:
     num_nodes = len(levels.order)
-    narrow = parameters.max_connections
-    wide = 2 * narrow
     num_upper = len(levels.nodes) - num_nodes
+    narrow = parameters.max_connections
+    wide, slack = 2 * narrow, narrow // 2
+    num_links = num_nodes * (1 + wide + slack) + num_upper * (1 + narrow + slack)
     return Draft(
-        np.zeros(num_nodes * (wide + 1) + num_upper * (narrow + 1), np.uint32),
-        levels.nodes[num_nodes:],
-        levels.offsets[1:] - num_nodes,
-        num_nodes,
-        wide,
-        narrow,
+        links=np.zeros(num_links, np.uint32),
+        upper_nodes=levels.nodes[num_nodes:],
+        bounds=levels.offsets[1:] - num_nodes,
+        num_nodes=num_nodes,
+        wide=wide,
+        narrow=narrow,
+        slack=slack,
     )
 
 
-def _workspace(num_nodes: int, parameters: GraphParameters) -> Workspace:
-    wide = 2 * parameters.max_connections
+def _workspace(draft: Draft, parameters: GraphParameters) -> Workspace:
+    longest = draft.wide + draft.slack
     return Workspace(
-        np.zeros((num_nodes >> 6) + 1, np.uint64),
-        np.empty(num_nodes, np.uint32),
-        np.empty(max(parameters.ef_construction, wide + 1), np.uint64),
-        np.empty(wide, np.uint32),
-        np.empty(wide, np.float32),
-        np.empty(wide, np.uint32),
+        visited=np.zeros((draft.num_nodes >> 6) + 1, np.uint64),
+        marked=np.empty(draft.num_nodes, np.uint32),
+        pool=np.empty(max(parameters.ef_construction, longest), np.uint64),
+        nodes=np.empty(longest, np.uint32),
+        distances=np.empty(longest, np.float32),
+        chosen=np.empty(longest, np.uint32),
     )
 
 
-def _link(
-    rows: GraphRows,
-    draft: Draft,
-    levels: _Levels,
-    ef: int,
-    works: list[Workspace],
-    pool: ThreadPoolExecutor | None,
-) -> None:
-    """Add all nodes, the first of which has no neighbours yet."""
-    order, of_node, num_nodes = levels.order, levels.of_node, len(levels.order)
-    num_serial = num_nodes if pool is None else min(_SERIAL_ROWS, num_nodes)
-    start = link_serially(rows, draft, order, of_node, 1, num_serial, ef, works[0])
-    while pool is not None and start < num_nodes:
-        end, num_parts = batch_end(start, num_nodes), len(works)
-        forward = [
-            pool.submit(
-                link_forward, rows, draft, order, of_node, start + part, end, num_parts, ef, work
-            )
-            for part, work in enumerate(works)
-        ]
-        for done in forward:
-            done.result()
-        back = [
-            pool.submit(link_back, rows, draft, order, of_node, start, end, part, num_parts, work)
-            for part, work in enumerate(works)
-        ]
-        for done in back:
-            done.result()
+def _link(rows: GraphRows, draft: Draft, levels: _Levels, ef: int, team: _Team) -> None:
+    """Add all nodes; the first has no neighbours then."""
+    order, of_node, num_nodes = levels.order, levels.of_node, draft.num_nodes
+    num_serial = num_nodes if len(team.works) == 1 else min(_SERIAL_ROWS, num_nodes)
+    start = link_serially(rows, draft, order, of_node, 1, num_serial, ef, team.works[0])
+    while start < num_nodes:
+        end = batch_end(start, num_nodes)
+        _link_batch(rows, draft, levels, start, end, ef, team)
         start = end
 
 
-def _finish(
-    rows: GraphRows,
-    draft: Draft,
-    levels: _Levels,
-    parameters: GraphParameters,
-    works: list[Workspace],
-    pool: ThreadPoolExecutor | None,
-) -> PartitionGraph:
+def _link_batch(
+    rows: GraphRows, draft: Draft, levels: _Levels, start: int, end: int, ef: int, team: _Team
+) -> None:
+    forward = partial(link_forward, rows, draft, levels.order, levels.of_node, start, end)
+    back = partial(link_back, rows, draft, levels.order, levels.of_node, start, end)
+    team.run(lambda part, work: forward(part, len(team.works), ef, work))
+    team.run(lambda part, work: back(part, len(team.works), work))
+
+
+def _finish(rows: GraphRows, draft: Draft, levels: _Levels, ef: int, team: _Team) -> PartitionGraph:
     """Link what cannot be reached, and turn lists into columns."""
-    num_nodes, num_rows = draft.num_nodes, len(levels.nodes)
-    link_unreached(
-        rows,
-        draft,
-        int(levels.order[0]),
-        parameters.ef_construction,
-        np.empty(num_nodes, np.uint32),
-        np.empty(num_nodes, np.uint32),
-        np.zeros((num_nodes >> 6) + 1, np.uint64),
-        works[0],
-    )
-    offsets = np.empty(num_rows + 1, np.int32)
+    nodes, num_nodes = levels.nodes, draft.num_nodes
+    entry_point = int(levels.order[0])
+    team.share(len(nodes), partial(shorten_lists, rows, draft, nodes))
+    parents, waiting = np.empty((2, num_nodes), np.uint32)
+    reached = np.zeros((num_nodes >> 6) + 1, np.uint64)
+    link_unreached(rows, draft, entry_point, ef, parents, waiting, reached, team.works[0])
+    offsets = np.empty(len(nodes) + 1, np.int32)
     pack_lists(draft, offsets)
     links = draft.links[: offsets[-1]]
     distances = np.empty(len(links), np.float32)
-    bounds = [num_rows * part // len(works) for part in range(len(works) + 1)]
-    scored = map if pool is None else pool.map
-    list(
-        scored(
-            lambda first, stop: score_links(
-                rows, levels.nodes, offsets, links, distances, first, stop
-            ),
-            bounds[:-1],
-            bounds[1:],
-        )
-    )
-    lists = [
-        pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
-        for values in (links, distances)
+    score = partial(score_links, rows, nodes, offsets, links, distances)
+    team.share(len(nodes), lambda start, stop, _: score(start, stop))
+    columns = [
+        pa.array(nodes),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(links)),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(distances)),
     ]
-    batch = pa.RecordBatch.from_arrays([pa.array(levels.nodes), *lists], schema=GRAPH_SCHEMA)
-    return PartitionGraph(batch, tuple(levels.offsets.tolist()), int(levels.order[0]))
+    return PartitionGraph(
+        pa.RecordBatch.from_arrays(columns, schema=GRAPH_SCHEMA),
+        tuple(levels.offsets.tolist()),
+        entry_point,
+    )
 
 
 def _header(graph: PartitionGraph, params: dict[str, int]) -> str:
