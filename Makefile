@@ -18,8 +18,6 @@ RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 COMMAND := $(VENV)/.command
 
-# hnswlib ships as source; without this it is tuned to the CPU that builds it and may crash on another.
-export HNSWLIB_NO_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
@@ -100,12 +98,6 @@ $(CREATED):
 	  echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) has no venv module (Debian: apt install python3-venv)." >&2; exit 1; }
-	@$(PYTHON) -c 'import pathlib, sysconfig as s, sys; \
-	  sys.exit(not (pathlib.Path(s.get_path("include")) / "Python.h").exists())' || { \
-	  echo "$(PYTHON) has no C headers, which hnswlib is built with (Debian: apt install python3-dev)." >&2; \
-	  exit 1; }
-	@command -v c++ >/dev/null || command -v g++ >/dev/null || { \
-	  echo "No C++ compiler, which hnswlib is built with (Debian: apt install g++)." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
