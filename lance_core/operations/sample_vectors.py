@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,8 @@ _NEIGHBOURS = 8
 """Rows that are read together: an eighth of the requests to a remote store."""
 _MOST_BLOCKS = 1 << 22
 _NUMBER_BYTES = 4
-_COPIES = 2
-"""Of the sample, while it is put together."""
+_PART = 2
+"""A half of the memory is for the sample: training takes some too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,7 @@ def sample_vectors(
     covered
         Fragments to draw from.
     memory_bytes
-        What the sample may take, and its copy while it is put together.
+        About how much memory training may take.
 
     Returns
     -------
@@ -86,31 +86,50 @@ def sample_vectors(
     fragments = [each for each in snapshot.fragments if each.id in covered]
     num_rows = sum(files.num_live_rows(snapshot, each) for each in fragments)
     projection = resolve_projection(snapshot.schema, [column])
-    vector_bytes = parameters.column.dimension * max(
-        parameters.column.value_type.bit_width // 8, _NUMBER_BYTES
-    )
-    most = max(memory_bytes // _COPIES // vector_bytes, parameters.least_vectors)
-    parts: list[UsableVectors] = []
-    num_seen = num_found = num_vectors = 0
-    for ranks in _draw(num_rows, projection):
-        part = _read(files, snapshot, fragments, projection, parameters, ranks)
-        parts.append(part)
-        num_seen, num_found = num_seen + len(ranks), num_found + len(part)
-        num_vectors = num_rows * num_found // num_seen
-        if num_found >= min(parameters.sample_size(num_vectors), most):
+    room = _Room(parameters, num_rows, memory_bytes)
+    num_seen = num_vectors = 0
+    for ranks in _draw(num_rows, parameters.sample_size(num_rows), projection):
+        room.add(_read(files, snapshot, fragments, projection, parameters, ranks))
+        num_seen += len(ranks)
+        num_vectors = num_rows * room.num_found // num_seen
+        if room.num_found >= min(parameters.sample_size(num_vectors), room.size):
             break
-    return VectorSample(
-        _joined(parts, min(parameters.sample_size(num_vectors), most), parameters), num_vectors
-    )
+    return VectorSample(room.vectors(parameters.sample_size(num_vectors)), num_vectors)
 
 
-def _draw(num_rows: int, projection: Projection) -> Iterator[NDArray[np.int64]]:
+class _Room:
+    """Memory for a sample; none is taken before it is written to."""
+
+    def __init__(self, parameters: VectorParameters, num_rows: int, memory_bytes: int) -> None:
+        column = parameters.column
+        dtype = np.dtype(column.value_type.to_pandas_dtype())
+        vector_bytes = column.dimension * max(dtype.itemsize, _NUMBER_BYTES)
+        fitting = max(memory_bytes // _PART // vector_bytes, parameters.least_vectors)
+        self.size = fitting if column.is_multi else min(fitting, num_rows)
+        self.num_found = 0
+        self._values: NDArray[Any] = np.empty((self.size, column.dimension), dtype)
+        self._row_ids = np.empty(self.size, np.uint64)
+
+    def add(self, part: UsableVectors) -> None:
+        """Count vectors, and keep them as long as there is room."""
+        start, stop = self.num_found, min(self.num_found + len(part), self.size)
+        self._values[start:stop] = part.values[: stop - start]
+        self._row_ids[start:stop] = part.row_ids[: stop - start]
+        self.num_found += len(part)
+
+    def vectors(self, most: int) -> UsableVectors:
+        """Return what was kept, not more than so many."""
+        stop = min(self.num_found, self.size, most)
+        return UsableVectors(self._values[:stop], self._row_ids[:stop])
+
+
+def _draw(num_rows: int, wanted: int, projection: Projection) -> Iterator[NDArray[np.int64]]:
     """Yield ranks of rows, all of them at last, in groups that are each spread over all rows."""
     row_bytes = sum(least_row_bytes(each.type) for each in projection.schema)
     together = max(_NEIGHBOURS, -(-num_rows // _MOST_BLOCKS))
     num_blocks = -(-num_rows // together)
     order = np.random.default_rng(_SEED).permutation(np.arange(num_blocks, dtype=np.int32))
-    step = max(int(_READ_BYTES / max(row_bytes, 1) / together), 1)
+    step = max(min(int(_READ_BYTES / max(row_bytes, 1)), wanted) // together, 1)
     for start in range(0, num_blocks, step):
         firsts = np.sort(order[start : start + step]).astype(np.int64) * together
         ranks = (firsts[:, np.newaxis] + np.arange(together)).ravel()
@@ -128,16 +147,3 @@ def _read(
     addresses = addresses_of_ranks(files, snapshot, ranks, fragments)
     (values,) = take_rows(files, snapshot, addresses, projection).columns
     return usable_vectors(values.combine_chunks(), addresses, parameters.metric)
-
-
-def _joined(
-    parts: Sequence[UsableVectors], wanted: int, parameters: VectorParameters
-) -> UsableVectors:
-    if len(parts) == 0:
-        empty = np.empty(
-            (0, parameters.column.dimension), parameters.column.value_type.to_pandas_dtype()
-        )
-        return UsableVectors(empty, np.empty(0, np.uint64))
-    values = np.concatenate([part.values for part in parts])
-    row_ids = np.concatenate([part.row_ids for part in parts])
-    return UsableVectors(values[:wanted], row_ids[:wanted])
