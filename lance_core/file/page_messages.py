@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
+from lance_core.encodings.blocks import address_of_bytes
+from lance_core.kernels.page_table import DAMAGED, END, LENGTH, NUM_BYTES, START, find_pages
 from lance_core.proto import file2_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_VARINT, _EIGHT_BYTES, _DELIMITED, _FOUR_BYTES = 0, 1, 2, 5
-_WIDTHS = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
-_PAGES = file2_pb2.ColumnMetadata.DESCRIPTOR.fields_by_name["pages"].number << 3 | _DELIMITED
-_MAX_VARINT_BYTES = 10
+    from numpy.typing import NDArray
 
 
 class PageMessages:
@@ -29,6 +29,13 @@ class PageMessages:
     column
         The ``ColumnMetadata`` message, of which nothing is copied.
 
+    Attributes
+    ----------
+    lengths
+        Rows of each page, shape ``(n,)``; -1 where its message is seen to be damaged.
+    sizes
+        Bytes of the buffers of each page, shape ``(n,)``; 2**60 stands for more.
+
     Raises
     ------
     DecodeError
@@ -37,7 +44,10 @@ class PageMessages:
 
     def __init__(self, column: memoryview) -> None:
         self._column = column
-        self._spans = _page_spans(column)
+        found = _find_pages(column)
+        self._spans = found[:, [START, END]].tolist()
+        self.lengths: NDArray[np.int64] = found[:, LENGTH]
+        self.sizes: NDArray[np.int64] = found[:, NUM_BYTES]
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -51,34 +61,12 @@ class PageMessages:
         return (self[number] for number in range(len(self)))
 
 
-def _page_spans(message: memoryview) -> list[tuple[int, int]]:
-    """Return where the pages begin and end in the message around them."""
-    spans: list[tuple[int, int]] = []
-    at, size = 0, len(message)
-    while at < size:
-        tag, at = _varint(message, at)
-        kind = tag & 7
-        if kind == _VARINT:
-            _, at = _varint(message, at)
-        elif kind == _DELIMITED:
-            length, start = _varint(message, at)
-            at = start + length
-            if tag == _PAGES:
-                spans.append((start, at))
-        elif kind in _WIDTHS:
-            at += _WIDTHS[kind]
-        else:
-            raise DecodeError("a field of an unknown kind")
-    if at != size:
-        raise DecodeError("the last field is cut off")
-    return spans
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """Return a number of seven bits per byte, and where it ends."""
-    number = 0
-    for index, byte in enumerate(message[at : at + _MAX_VARINT_BYTES]):
-        number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:  # noqa: PLR2004  # the last byte of a number has no top bit
-            return number, at + index + 1
-    raise DecodeError("a number is cut off")
+def _find_pages(column: memoryview) -> NDArray[np.int64]:
+    """Return where pages lie and what they hold, as `lance_core.kernels.page_table` tells it."""
+    address, size = address_of_bytes(column), len(column)
+    count = find_pages(address, size, np.empty((0, 4), np.int64))
+    if count == DAMAGED:
+        raise DecodeError("the message of a column is damaged")
+    found = np.empty((count, 4), np.int64)
+    find_pages(address, size, found)
+    return found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lance_core.encodings.mini_block import MiniBlock
     from lance_core.encodings.page import PageLayout
     from lance_core.encodings.place import Place
+    from lance_core.errors import CorruptFileError
     from lance_core.file.page_messages import PageMessages
     from lance_core.proto import file2_pb2
     from lance_core.schema.field import LanceField
@@ -100,7 +101,8 @@ class PageParser:
         Raises
         ------
         CorruptFileError
-            The pages have too many rows, or the message of one is damaged.
+            The pages have too many rows, or the message of one is seen to be damaged. What lies
+            deeper in it is looked at when the page is described.
         UnsupportedFeatureError
             A page of a 2.0 file is encoded in a way that is not read.
         """
@@ -113,7 +115,11 @@ class PageParser:
 
         def describe(position: int) -> Page:
             number = filled[position]
-            return self._page(messages[number], first_rows[number], first_items[number])
+            try:
+                message = messages[number]
+            except DecodeError:
+                raise self._damaged() from None
+            return self._page(message, first_rows[number], first_items[number])
 
         starts = [first_rows[number] for number in filled]
         sizes = [all_sizes[number] for number in filled]
@@ -122,15 +128,12 @@ class PageParser:
 
     def _lengths_and_sizes(self, messages: PageMessages) -> tuple[list[int], list[int]]:
         """Return the rows of each page, and the bytes of its buffers."""
-        lengths: list[int] = []
-        sizes: list[int] = []
-        try:
-            for message in messages:
-                lengths.append(message.length)
-                sizes.append(min(sum(message.buffer_sizes), self.file_size))
-        except DecodeError:
-            raise self.place.corrupt("the message of a page is damaged") from None
-        return lengths, sizes
+        if bool((messages.lengths < 0).any()):
+            raise self._damaged()
+        return messages.lengths.tolist(), np.minimum(messages.sizes, self.file_size).tolist()
+
+    def _damaged(self) -> CorruptFileError:
+        return self.place.corrupt("the message of a page is damaged")
 
     def _first_items(self, messages: PageMessages) -> list[int]:
         """Return how many elements of a child column belong to the pages before each.
@@ -139,7 +142,10 @@ class PageParser:
         """
         if self.version is not FileVersion.V2_0:
             return [0] * (len(messages) + 1)
-        layouts = [self._layout_of(message) for message in messages]
+        try:
+            layouts = [self._layout_of(message) for message in messages]
+        except DecodeError:
+            raise self._damaged() from None
         counts = [each.num_items if isinstance(each, ArrayPage) else 0 for each in layouts]
         return list(accumulate(counts, initial=0))
 
