@@ -85,13 +85,14 @@ def _fill_distances(
 def _first_least(distances: NDArray[np.float32]) -> int:
     """Return the place of the least number, all of which are 0 or more.
 
-    Their bits order as they do, and whole numbers are compared many at a time.
+    Their bits order as they do, and whole numbers are compared many at a time: all of them twice,
+    which is faster than to stop at the place.
     """
     bits = distances.view(np.int32)
     least = bits[0]
     for k in range(len(bits)):
         least = min(least, bits[k])
+    place = after = np.int32(len(bits))
     for k in range(len(bits)):
-        if bits[k] == least:
-            return k
-    return 0
+        place = min(place, np.int32(k) if bits[k] == least else after)
+    return int(place)

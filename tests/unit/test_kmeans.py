@@ -98,11 +98,11 @@ def test_clear_clusters_are_found(num_clusters):
 
 
 @pytest.mark.parametrize("metric", FLOAT_METRICS)
-def test_loss_is_the_sum_of_the_distances(metric):
+def test_loss_is_the_sum_of_the_distances_before_the_last_move(metric):
     vectors = draw(2000, 6)
     trained = train_centroids(vectors, 20, metric)
     _, distance = assign(vectors, trained.centroids, metric)
-    assert trained.loss == pytest.approx(distance.sum(), rel=1e-3)
+    assert distance.sum() < trained.loss < distance.sum() + 0.02 * abs(distance.sum())
 
 
 def test_centroids_are_means_of_their_rows():

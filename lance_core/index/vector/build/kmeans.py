@@ -1,7 +1,7 @@
 """Centroids of partitions: k-means over a sample of the vectors.
 
-Clusters are split into few again and again until there are enough, which takes little; rounds over
-all of them make the result good.
+Clusters are split into few again and again until there are enough, which takes little. Rounds over
+all of them make the result good: most over a part of the sample, the last over all of it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,35 @@ if TYPE_CHECKING:
 
 MAX_ITERATIONS = 50
 SEED = 42
-_SETTLED = 1e-4
-"""Rounds end when the loss falls by less than this part of it."""
+_SETTLED, _NEARLY_SETTLED = 1e-3, 1e-2
+"""Rounds over a part of the sample, and over all of it, end at this gain; see `Effort`."""
 _SPLIT_INTO = 32
-_SPLIT_ROUNDS = 10
+_SPLIT_ROUNDS = 6
 _MOST_SPLITS = 8
+_ROWS_TO_CHOOSE_FROM = 64
+_FEW_ROWS = 32
+"""Rows for each centroid that move centroids most of the way."""
 _SHORTEST, _LONGEST = 1e-12, 1e12
 """Coordinates whose squares, and sums of them, stay well inside float32."""
-_ROWS_TO_CHOOSE_FROM = 64
-"""Rows for each centroid that the first ones are chosen from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much training does.
+
+    Parameters
+    ----------
+    max_iterations
+        Rounds at most, over a part of the sample or all of it.
+    gain
+        Rounds over all of it end when the loss falls by less than this part of it.
+    seed
+        The same sample and seed give the same centroids.
+    """
+
+    max_iterations: int
+    gain: float
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +90,7 @@ def train_centroids(
     metric
         ``l2`` and ``cosine`` give means, ``dot`` vectors of unit length.
     max_iterations
-        Rounds over the whole sample at most. They end when they hardly gain.
+        Rounds over the sample at most, over a part of it or all. They end when they hardly gain.
     seed
         The same sample and seed give the same centroids.
     progress
@@ -85,8 +105,13 @@ def train_centroids(
     -----
     Vector index page, sections 3 and 8.
     """
-    space = FloatSpace(metric, NUM_THREADS)
-    return cluster_floats(sample, num_clusters, space, max_iterations, seed, progress)
+    numbers, exponent = without_extremes(sample)
+    effort = Effort(max_iterations, _NEARLY_SETTLED, seed)
+    trained = cluster(numbers, num_clusters, FloatSpace(metric, NUM_THREADS), effort, progress)
+    if metric == Metric.DOT or exponent == 0:
+        return trained
+    loss = float(np.ldexp(trained.loss, 2 * exponent))
+    return Clusters(np.ldexp(trained.centroids, exponent), loss)
 
 
 def train_byte_centroids(
@@ -98,46 +123,60 @@ def train_byte_centroids(
     progress: Callable[[int, int], None] | None = None,
 ) -> Clusters[np.uint8]:
     """Train the centroids of partitions of bytes under hamming, as `train_centroids` does."""
-    space = BitSpace(NUM_THREADS)
-    return _cluster(sample, num_clusters, space, max_iterations, seed, progress)
+    effort = Effort(max_iterations, _NEARLY_SETTLED, seed)
+    return cluster(sample, num_clusters, BitSpace(NUM_THREADS), effort, progress)
 
 
-def cluster_floats(
-    sample: NDArray[np.float32],
-    num_clusters: int,
-    space: FloatSpace,
-    max_iterations: int,
-    seed: int,
-    progress: Callable[[int, int], None] | None,
-) -> Clusters[np.float32]:
-    """Cluster vectors of floats, those whose squares leave float32 after scaling all alike."""
-    longest = np.abs(sample).max(initial=0)
+def without_extremes(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
+    """Make the squares of vectors fit into float32.
+
+    Returns the vectors and 0, or where their squares are too large or small what they are
+    multiplied with ``2 ** exponent``, and this exponent.
+    """
+    longest = max(vectors.max(initial=0), -vectors.min(initial=0))
     if longest == 0 or _SHORTEST < longest < _LONGEST:
-        return _cluster(sample, num_clusters, space, max_iterations, seed, progress)
-    exponent = np.frexp(longest)[1]
-    scaled = np.ldexp(sample, -exponent)
-    trained = _cluster(scaled, num_clusters, space, max_iterations, seed, progress)
-    if space.metric == Metric.DOT:
-        return trained
-    return Clusters(
-        np.ldexp(trained.centroids, exponent), float(np.ldexp(trained.loss, 2 * exponent))
-    )
+        return vectors, 0
+    exponent = int(np.frexp(longest)[1])
+    return np.ldexp(vectors, -exponent), exponent
 
 
-def _cluster(
+def cluster(
     sample: NDArray[Number],
     num_clusters: int,
     space: Space[Number],
-    max_iterations: int,
-    seed: int,
+    effort: Effort,
     progress: Callable[[int, int], None] | None,
 ) -> Clusters[Number]:
+    """Cluster a sample in a space, as `train_centroids` does."""
     if len(sample) == 0:
         raise InvalidRequestError("there are no vectors to train an index with")
     vectors = np.ascontiguousarray(sample)
-    generator = np.random.default_rng(seed)
-    first = _split(vectors, num_clusters, space, generator, _MOST_SPLITS)
-    return _settle(vectors, first, space, generator, max_iterations, progress)
+    generator = np.random.default_rng(effort.seed)
+    watch = _Watch(progress, effort.max_iterations)
+    centroids = _split(vectors, num_clusters, space, generator, _MOST_SPLITS)
+    gain = _SETTLED
+    if len(vectors) > 2 * _FEW_ROWS * num_clusters:
+        few = vectors[_some_rows(len(vectors), _FEW_ROWS * num_clusters, generator)]
+        rounds = effort.max_iterations // 2
+        centroids = _settle(few, centroids, space, generator, rounds, gain, watch).centroids
+        gain = effort.gain
+    rounds = effort.max_iterations - watch.done
+    return _settle(vectors, centroids, space, generator, rounds, gain, watch)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Counts rounds, for whoever watches."""
+
+    progress: Callable[[int, int], None] | None
+    total: int
+    done: int = 0
+
+    def count(self) -> None:
+        """Count one more."""
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)
 
 
 def _split(
@@ -153,7 +192,8 @@ def _split(
         return space.as_centroids(vectors[np.resize(rows, num_clusters)])
     few = _num_parts(num_clusters)
     first = _spread_rows(vectors, few, space, generator)
-    groups = _settle(vectors, first, space, generator, _SPLIT_ROUNDS, None).centroids
+    watch = _Watch(None, _SPLIT_ROUNDS)
+    groups = _settle(vectors, first, space, generator, _SPLIT_ROUNDS, _SETTLED, watch).centroids
     if num_clusters == few:
         return groups
     labels, _ = space.assign(vectors, groups)
@@ -208,19 +248,19 @@ def _settle(
     space: Space[Number],
     generator: np.random.Generator,
     max_rounds: int,
-    progress: Callable[[int, int], None] | None,
+    gain: float,
+    watch: _Watch,
 ) -> Clusters[Number]:
-    """Move centroids to the middle of their rows until that hardly gains."""
+    """Move centroids to the middle of their rows until the loss falls by less than ``gain``."""
     centroids, loss = first, np.inf
-    for done in range(max_rounds):
+    for _ in range(max_rounds):
         labels, distances = space.assign(vectors, centroids)
         previous, loss = loss, float(distances.sum(dtype=np.float64))
         counts = np.bincount(labels, minlength=len(centroids))
         centroids = space.centroids_of(vectors, labels, counts, centroids)
         _fill_empty(centroids, counts, vectors, distances, space, generator)
-        if progress is not None:
-            progress(done + 1, max_rounds)
-        if abs(previous - loss) <= _SETTLED * abs(loss):
+        watch.count()
+        if abs(previous - loss) <= gain * abs(loss):
             break
     return Clusters(centroids, loss)
 

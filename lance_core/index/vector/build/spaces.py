@@ -9,8 +9,9 @@ import numpy as np
 
 from lance_core.index.vector.build.assign import assign, assign_bytes, share_rows
 from lance_core.index.vector.metric import Metric
-from lance_core.kernels.cluster_sums import add_bits, add_rows
+from lance_core.kernels.cluster_sums import add_bits, add_rows, measure_l2
 from lance_core.kernels.memory import address_of
+from lance_core.kernels.pq_encode import encode_sub_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,28 @@ class FloatSpace:
         if self.metric == Metric.DOT:
             return _directions(vectors.astype(np.float64), np.zeros_like(vectors))
         return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class ShortSpace(FloatSpace):
+    """Vectors of few coordinates with at most 256 centroids, for one thread; squared l2."""
+
+    metric: Metric = Metric.L2
+    num_threads: int = 1
+
+    def assign(
+        self, vectors: NDArray[np.float32], centroids: NDArray[np.float32]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+        """Return the nearest centroid of each vector and its distance."""
+        num_rows, width = vectors.shape
+        codes, labels = np.empty((num_rows, 1), np.uint8), np.zeros(num_rows, np.uint32)
+        nothing = np.empty((0, width), np.float32)
+        codebook = np.ascontiguousarray(centroids.T)[np.newaxis]
+        encode_sub_vectors(address_of(vectors), labels, nothing, codebook, codes)
+        labels[:] = codes[:, 0]
+        distances = np.empty(num_rows, np.float32)
+        measure_l2(address_of(vectors), address_of(centroids), width, labels, distances)
+        return labels, distances
 
 
 @dataclass(frozen=True, slots=True)
