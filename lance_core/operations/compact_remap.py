@@ -11,7 +11,7 @@ from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import LanceError
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.operations.compact_indices import segments_over
-from lance_core.operations.rewrite_segments import rewrite_segment
+from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
 from lance_core.operations.write_segment import discard_segment
 from lance_core.proto import table_pb2
@@ -61,7 +61,7 @@ def remapped(snapshot: Snapshot, groups: Sequence[ReuseGroup]) -> tuple[Rewritte
     try:
         for segment, entry in segments_over(snapshot, moved):
             try:
-                new = rewrite_segment(moves, entry)
+                new = rewrite_segments(moves, [entry])
             except UnusableSegmentError as error:
                 _LOGGER.debug("index %s loses fragments %s: %s", segment.name, moved, error.reason)
                 continue

@@ -9,7 +9,7 @@ from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
 from lance_core.operations.progress import no_progress
-from lance_core.operations.rewrite_segments import rewrite_segment
+from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.reuse_trim import trimmed
@@ -107,7 +107,7 @@ def _followed(
     moves: RowMoves, entry: table_pb2.IndexMetadata, *, is_named: bool
 ) -> table_pb2.IndexMetadata | None:
     try:
-        return rewrite_segment(moves, entry)
+        return rewrite_segments(moves, [entry])
     except UnusableSegmentError as error:
         if is_named:
             raise InvalidRequestError(f"index {entry.name!r} cannot follow: {error}") from error

@@ -18,6 +18,7 @@ from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.merge import Routed, merge_scalar_segments
 from lance_core.index.scalar.writers.segment_writer import segment_writer
 from lance_core.index.segment_files import IndexDetails
+from lance_core.index.vector.build.same_model import same_model
 from lance_core.index.vector.build.stored_model import stored_model
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.write_segment import MEMORY_BYTES, write_segment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lance_core.index.segment_files import SegmentFiles
+    from lance_core.index.vector.build.model import VectorModel
     from lance_core.operations.row_moves import RowMoves
     from lance_core.proto import table_pb2
     from lance_core.table.snapshot import Snapshot
@@ -38,26 +40,10 @@ _CACHE_BYTES = 32 << 20
 """Of segments that are read once, from front to back."""
 
 
-def rewrite_segment(moves: RowMoves, segment: table_pb2.IndexMetadata) -> table_pb2.IndexMetadata:
-    """Write a segment of any kind that has the rows of another one where they are now.
-
-    Parameters and errors as `rewrite_scalar_segment`.
-    """
-    metadata = index_from_proto(segment, moves.snapshot.manifest.path)
-    kind = classify(metadata)
-    if isinstance(kind, Unusable):
-        raise UnusableSegmentError(kind.reason)
-    if kind is IndexKind.VECTOR:
-        return rewrite_vector_segment(moves, segment)
-    if kind is IndexKind.UNTOLD:
-        column = arrow_type(moves.snapshot.schema.by_id(metadata.field_ids[0]))
-        if pa.types.is_fixed_size_list(column):  # old writers knew no lists of vectors
-            return rewrite_vector_segment(moves, segment)
-    return rewrite_scalar_segment(moves, [segment])
-
-
-def rewrite_scalar_segment(
-    moves: RowMoves, segments: Sequence[table_pb2.IndexMetadata]
+def rewrite_segments(
+    moves: RowMoves,
+    segments: Sequence[table_pb2.IndexMetadata],
+    memory_bytes: int = MEMORY_BYTES,
 ) -> table_pb2.IndexMetadata:
     """Write the files of a segment that has the rows of others where they are now.
 
@@ -70,6 +56,8 @@ def rewrite_scalar_segment(
         Where rows are.
     segments
         One or more of one index, of a kind that names rows one by one; the last one is the model.
+    memory_bytes
+        About how much memory vectors may take; what does not fit is put on disk meanwhile.
 
     Returns
     -------
@@ -86,43 +74,71 @@ def rewrite_scalar_segment(
     CorruptFileError
         What is read contradicts the format. No file is left.
     """
-    snapshot, last = moves.snapshot, segments[-1]
-    parts = _opened(moves, segments)
+    kind = classify(index_from_proto(segments[-1], moves.snapshot.manifest.path))
+    if isinstance(kind, Unusable):
+        raise UnusableSegmentError(kind.reason)
+    last = segments[-1]
     covered = BitMap()
     for each in segments:
-        covered |= moves.coverage(_stored_coverage(snapshot, each))
+        covered |= moves.coverage(_stored_coverage(moves.snapshot, each))
+    if kind is IndexKind.VECTOR or (kind is IndexKind.UNTOLD and _holds_vectors(moves, last)):
+        written = _rewritten_vectors(moves, segments, covered, memory_bytes)
+    else:
+        written = _rewritten_scalars(moves, segments, covered)
+    new = _in_place_of(last, written)
+    new.dataset_version = min(each.dataset_version for each in segments)
+    return new
+
+
+def _holds_vectors(moves: RowMoves, segment: table_pb2.IndexMetadata) -> bool:
+    column = arrow_type(moves.snapshot.schema.by_id(FieldId(segment.fields[0])))
+    return bool(pa.types.is_fixed_size_list(column))  # old writers knew no lists of vectors
+
+
+def _rewritten_scalars(
+    moves: RowMoves, segments: Sequence[table_pb2.IndexMetadata], covered: BitMap
+) -> table_pb2.IndexMetadata:
+    snapshot, last = moves.snapshot, segments[-1]
+    parts = _opened(moves, segments)
 
     def write(files: SegmentFiles) -> IndexDetails:
         merge_scalar_segments(parts, files)
         return _details(snapshot, segments, parts[-1])
 
-    new = _in_place_of(last, write_segment(snapshot, last.name, last.fields[0], covered, write))
-    new.dataset_version = min(each.dataset_version for each in segments)
-    return new
+    return write_segment(snapshot, last.name, last.fields[0], covered, write)
 
 
-def rewrite_vector_segment(
-    moves: RowMoves, segment: table_pb2.IndexMetadata
+def _rewritten_vectors(
+    moves: RowMoves,
+    segments: Sequence[table_pb2.IndexMetadata],
+    covered: BitMap,
+    memory_bytes: int,
 ) -> table_pb2.IndexMetadata:
-    """Write a segment of a vector index that has the rows of another one where they are now.
-
-    Codes stay as they are; graphs are built anew. Otherwise as `rewrite_scalar_segment`.
-    """
-    snapshot = moves.snapshot
-    metadata = index_from_proto(segment, snapshot.manifest.path)
-    stored = _stored_coverage(snapshot, segment)
-    opened = VectorSegment.open(snapshot.index_place(metadata), metadata.uuid, metadata.files)
-    written = write_vector_segment(
+    """Write the coded rows of segments of one model; graphs are built anew."""
+    snapshot, last = moves.snapshot, segments[-1]
+    coded: list[CodedSegment] = []
+    models: list[VectorModel] = []
+    for each in segments:
+        metadata = index_from_proto(each, snapshot.manifest.path)
+        opened = VectorSegment.open(snapshot.index_place(metadata), metadata.uuid, metadata.files)
+        route = moves.route(_stored_coverage(snapshot, each), "row_id")
+        coded.append(CodedSegment(opened, route.follow))
+        models.append(stored_model(opened))
+    if not all(same_model(each, models[-1]) for each in models):
+        raise InvalidRequestError(
+            f"segments of index {last.name!r} have several models; build them by one that"
+            " train_model returns, or let optimize_indices code their rows anew"
+        )
+    return write_vector_segment(
         snapshot,
-        segment.name,
-        segment.fields[0],
-        moves.coverage(stored),
-        stored_model(opened),
-        asked=metadata.details,
-        coded=[CodedSegment(opened, moves.route(stored, "row_id").follow)],
-        memory_bytes=MEMORY_BYTES,
+        last.name,
+        last.fields[0],
+        covered,
+        models[-1],
+        asked=last.index_details.value,
+        coded=coded,
+        memory_bytes=memory_bytes,
     )
-    return _in_place_of(segment, written)
 
 
 def _in_place_of(

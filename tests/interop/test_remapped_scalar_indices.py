@@ -25,7 +25,7 @@ from lance_core.operations.compact_commit import commit_compaction
 from lance_core.operations.compact_group import execute_group
 from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
-from lance_core.operations.merge_scalar import merge_scalar
+from lance_core.operations.merge_segments import merge_segments
 from lance_core.operations.new_index import NewIndex
 from lance_core.operations.remap_indices import remap_indices
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
@@ -265,7 +265,7 @@ def test_segments_become_one_that_both_search(
     )
     built = [build(tmp_path, column, kind, each) for each in ([0], [1, 2], [3])]
     lance.dataset(str(tmp_path)).delete("id % 7 = 3")
-    merged = merge_scalar(SESSION.files, opened(tmp_path), built[:2])
+    merged = merge_segments(SESSION.files, opened(tmp_path), built[:2])
     assert merged.dataset_version == 1
     commit_segments(opened(tmp_path), "i", [merged, built[2]])
     check_answers(tmp_path, tests)
@@ -275,7 +275,7 @@ def test_segments_become_one_that_both_search(
             target_rows_per_fragment=5000, defer_index_remap=True
         )
     snapshot = opened(tmp_path)
-    merged = merge_scalar(SESSION.files, snapshot, segments_of(snapshot, "i"))
+    merged = merge_segments(SESSION.files, snapshot, segments_of(snapshot, "i"))
     assert merged.dataset_version == snapshot.version
     after = commit_segments(snapshot, "i", [merged])
     assert len(segments_of(after, "i")) == 1
@@ -299,13 +299,13 @@ def test_segments_that_do_not_fit_together_are_not_merged(tmp_path: Path) -> Non
         ([zones], "names no rows"),
     ):
         with pytest.raises(InvalidRequestError, match=message):
-            merge_scalar(SESSION.files, snapshot, segments)
+            merge_segments(SESSION.files, snapshot, segments)
     lance.dataset(str(tmp_path)).optimize.compact_files(target_rows_per_fragment=5000)
     with pytest.raises(InvalidRequestError, match="covers a fragment"):
-        merge_scalar(SESSION.files, opened(tmp_path), [one])
+        merge_segments(SESSION.files, opened(tmp_path), [one])
     late = build(tmp_path, "id", "BTREE", [2])
     with pytest.raises(InvalidRequestError, match="open a newer one"):
-        merge_scalar(SESSION.files, snapshot, [late])
+        merge_segments(SESSION.files, snapshot, [late])
     assert len(folders(tmp_path)) == 4
 
 
@@ -322,7 +322,7 @@ def test_values_changed_in_place_are_not_in_the_merged_segment(tmp_path: Path) -
         updated_fragments=[updated], fields_modified=fields, update_mode="rewrite_columns"
     )
     lance.LanceDataset.commit(str(tmp_path), operation, read_version=dataset.version)
-    merged = merge_scalar(SESSION.files, opened(tmp_path), built)
+    merged = merge_segments(SESSION.files, opened(tmp_path), built)
     after = commit_segments(opened(tmp_path), "i", [merged])
     assert coverage(after) == {"i": BitMap([0])}
     check_answers(tmp_path, ["id = 250", "id > 9100", "id < 150"])

@@ -11,10 +11,12 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidRequestError
 from lance_core.operations.build_segment import build_segment
-from lance_core.operations.commit_segments import commit_segments
+from lance_core.operations.commit_segments import commit_segments, segments_of
+from lance_core.operations.merge_segments import merge_segments
 from lance_core.operations.new_index import NewIndex
 from lance_core.operations.train_model import train_model
 from tests.committed import opened
+from tests.vector_matrix import KINDS
 from tests.vector_upkeep import (
     NUM_MORE,
     NUM_ROWS,
@@ -22,6 +24,7 @@ from tests.vector_upkeep import (
     compact,
     coverage,
     create,
+    index_type,
     insert,
     live_ids,
     opened_segments,
@@ -54,6 +57,35 @@ def test_segments_built_apart_by_one_model_are_committed_as_one_index(tmp_path: 
     lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=3)
     assert coverage(path) == [[0, 1, 2]]
     check(path, "IVF_PQ", "l2")
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ 4 bit", "IVF_RQ 5 bit", "IVF_HNSW_SQ"])
+def test_segments_of_one_model_are_merged_without_the_rows(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    insert(path, 5000, NUM_MORE)
+    given = {"num_partitions": 3, "metric": "cosine", **KINDS[kind]}
+    index = NewIndex("v_idx", "v", index_type(kind), given)
+    model = train_model(SESSION.files, opened(path), index)
+    built = [build_segment(SESSION.files, opened(path), index, [n], model=model) for n in range(3)]
+    commit_segments(opened(path), "v_idx", built[:2])
+    lance.dataset(str(path)).delete("id % 5 = 2")
+    segments = [*segments_of(opened(path), "v_idx"), built[2]]
+    merged = merge_segments(SESSION.files, opened(path), segments, memory_bytes=200_000)
+    commit_segments(opened(path), "v_idx", [merged])
+    assert coverage(path) == [[0, 1, 2]]
+    assert stored_ids(path) == live_ids(path)
+    check(path, kind, "cosine")
+
+
+def test_segments_of_several_models_are_not_merged_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    index = NewIndex("v_idx", "v", "IVF_SQ", {"num_partitions": 3})
+    built = [build_segment(SESSION.files, opened(path), index, [n]) for n in range(2)]
+    with pytest.raises(InvalidRequestError, match="several models"):
+        merge_segments(SESSION.files, opened(path), built)
+    assert len({each.parent for each in path.glob("_indices/*/*")}) == 2
 
 
 def test_models_of_other_indices_are_refused(tmp_path: Path) -> None:

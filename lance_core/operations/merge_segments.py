@@ -1,4 +1,4 @@
-"""Making one segment of several of a scalar index, without reading the column again."""
+"""Making one segment of several of an index, without reading the column again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import UnusableSegmentError
-from lance_core.operations.rewrite_segments import rewrite_scalar_segment
+from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
+from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.table.index_metadata import index_from_proto
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 
-def merge_scalar(
-    files: TableFiles, snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]
+def merge_segments(
+    files: TableFiles,
+    snapshot: Snapshot,
+    segments: Sequence[table_pb2.IndexMetadata],
+    *,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> table_pb2.IndexMetadata:
     """Write a segment that has the rows of others, for `commit_segments` to commit.
 
-    Rows are merged as files hold them, in memory that does not grow with their number. Those that
-    were deleted since are left out, and those that deferred compactions moved are named by their
-    new places.
+    Rows are merged as files hold them, in memory that does not grow with their number; vectors keep
+    their codes, and get new graphs. Rows that were deleted since are left out, and those that
+    deferred compactions moved are named by their new places.
 
     Parameters
     ----------
@@ -38,6 +43,9 @@ def merge_scalar(
     segments
         One or more of one index, which cover different fragments: committed ones, or such as
         `build_segment` returned. The last one tells what was left open when they were built.
+        Those of vectors share a model.
+    memory_bytes
+        About how much memory may be taken; what does not fit is put on disk meanwhile.
 
     Returns
     -------
@@ -48,7 +56,7 @@ def merge_scalar(
     ------
     InvalidRequestError
         The segments do not fit together, cover no fragment of the version, or are of a kind that
-        has to be built anew: zone maps and Bloom filters.
+        has to be built anew: zone maps, Bloom filters, codes that this release does not write.
     CorruptFileError
         What is read contradicts the format. No file is left.
     """
@@ -56,7 +64,7 @@ def merge_scalar(
     moves = RowMoves.of(files, snapshot)
     _check_coverage(moves, segments)
     try:
-        merged = rewrite_scalar_segment(moves, segments)
+        merged = rewrite_segments(moves, segments, memory_bytes)
     except UnusableSegmentError as error:
         raise InvalidRequestError(
             f"segments of index {segments[-1].name!r} cannot be merged: {error}"
