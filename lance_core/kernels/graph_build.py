@@ -14,11 +14,18 @@ independent dimensions, beam of 10).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.kernels.compile import kernel
+from lance_core.kernels.graph_draft import (
+    Draft,
+    Workspace,
+    list_of,
+    most_neighbours,
+    write_list,
+)
 from lance_core.kernels.graph_pool import (
     clear_seen,
     insert_entry,
@@ -29,95 +36,13 @@ from lance_core.kernels.graph_pool import (
     pool_node,
 )
 from lance_core.kernels.graph_rows import GraphRows, pair_distance, score_pairs
-from lance_core.kernels.hnsw_beam import mark
-from lance_core.kernels.memory import prefetch_bytes
+from lance_core.kernels.graph_search import descend_level, search_level
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SHARE = 32
 _LARGEST_BATCH = 1024
-_LINK_BYTES = 4
-
-
-class Draft(NamedTuple):
-    """A graph that is being built.
-
-    Parameters
-    ----------
-    links
-        The lists of all graph rows, level 0 first, each its length and then room for its links.
-    upper_nodes
-        Nodes of all upper levels, ascending within each.
-    bounds
-        Upper level ``l`` (from 1) has the nodes ``upper_nodes[bounds[l - 1]:bounds[l]]``.
-    num_nodes, wide, narrow
-        Nodes, and how many neighbours they may have on level 0 and above.
-    slack
-        How many more there is room for, at least 1.
-    """
-
-    links: NDArray[np.uint32]
-    upper_nodes: NDArray[np.uint32]
-    bounds: NDArray[np.int64]
-    num_nodes: int
-    wide: int
-    narrow: int
-    slack: int
-
-
-class Workspace(NamedTuple):
-    """Memory of one thread.
-
-    Parameters
-    ----------
-    visited
-        A bit per node, all clear between searches.
-    marked
-        Room for all nodes: those whose bits are set.
-    pool
-        Room for the candidates of a search.
-    nodes, distances
-        Room for the neighbours of a node, to be scored together.
-    chosen
-        Room for as many.
-    """
-
-    visited: NDArray[np.uint64]
-    marked: NDArray[np.uint32]
-    pool: NDArray[np.uint64]
-    nodes: NDArray[np.uint32]
-    distances: NDArray[np.float32]
-    chosen: NDArray[np.uint32]
-
-
-@kernel
-def list_of_row(draft: Draft, row: int) -> int:
-    """Return where the list of a graph row begins."""
-    wide, narrow = 1 + draft.wide + draft.slack, 1 + draft.narrow + draft.slack
-    num_upper = max(row - draft.num_nodes, 0)
-    return (row - num_upper) * wide + num_upper * narrow
-
-
-@kernel
-def list_of(draft: Draft, level: int, node: int) -> int:
-    """Return where the list of a node begins; the node must be on the level."""
-    if level == 0:
-        return list_of_row(draft, node)
-    low, high = int(draft.bounds[level - 1]), int(draft.bounds[level])
-    while low < high:
-        middle = (low + high) >> 1
-        if draft.upper_nodes[middle] < node:
-            low = middle + 1
-        else:
-            high = middle
-    return list_of_row(draft, draft.num_nodes + low)
-
-
-@kernel
-def most_neighbours(draft: Draft, level: int) -> int:
-    """Return how many neighbours a node of a finished graph may have on a level."""
-    return draft.wide if level == 0 else draft.narrow
 
 
 @kernel
@@ -233,14 +158,6 @@ def shorten_list(
 
 
 @kernel
-def write_list(draft: Draft, place: int, nodes: NDArray[np.uint32], count: int) -> None:
-    """Write the list that begins at ``place``."""
-    draft.links[place] = count
-    for i in range(count):
-        draft.links[place + 1 + i] = nodes[i]
-
-
-@kernel
 def choose_neighbours(
     rows: GraphRows,
     pool: NDArray[np.uint64],
@@ -280,78 +197,3 @@ def is_diverse(rows: GraphRows, entry: np.uint64, chosen: NDArray[np.uint32], co
         if is_nearer(pool_entry(distance, 0), entry):
             return False
     return True
-
-
-@kernel
-def descend_level(
-    rows: GraphRows, draft: Draft, node: int, level: int, nearest: int, work: Workspace
-) -> int:
-    """Walk over a level while a neighbour is strictly nearer to ``node``; return the last."""
-    best = pool_entry(pair_distance(rows, node, nearest), nearest)
-    before = -1
-    while before != pool_node(best):
-        before = pool_node(best)
-        place = list_of(draft, level, before)
-        count = int(np.int64(draft.links[place]))
-        nodes = draft.links[place + 1 : place + 1 + count]
-        score_pairs(rows, node, nodes, count, work.distances)
-        for i in range(count):
-            entry = pool_entry(work.distances[i], int(np.int64(nodes[i])))
-            if is_nearer(entry, best):
-                best = entry
-    return pool_node(best)
-
-
-@kernel
-def search_level(
-    rows: GraphRows, draft: Draft, node: int, level: int, start: int, ef: int, work: Workspace
-) -> int:
-    """Collect in ``work.pool`` the ``ef`` nearest to ``node`` that a beam reaches; return how many.
-
-    The beam begins at the node ``start``.
-    """
-    pool, marked = work.pool, work.marked
-    pool[0] = pool_entry(pair_distance(rows, node, start), start)
-    mark(work.visited, start)
-    marked[0] = start
-    size, place, num_marked = 1, 0, 1
-    while place < size:
-        behind = pool_node(pool[place])
-        mark_seen(pool, place)
-        count = list_unvisited(draft, list_of(draft, level, behind), work)
-        following = next_unseen(pool, size, place)
-        if following < size:  # most often the next one, so that its neighbours are there then
-            prefetch_list(draft, level, pool_node(pool[following]))
-        score_pairs(rows, node, work.nodes, count, work.distances)
-        place = following
-        for i in range(count):
-            marked[num_marked + i] = work.nodes[i]
-            entry = pool_entry(work.distances[i], int(np.int64(work.nodes[i])))
-            if size < ef or is_nearer(entry, pool[ef - 1]):
-                place = min(place, insert_entry(pool, size, ef, entry))
-                size = min(size + 1, ef)
-        num_marked += count
-        place = next_unseen(pool, size, place)
-    for i in range(num_marked):
-        work.visited[marked[i] >> np.uint32(6)] = np.uint64(0)
-    return size
-
-
-@kernel
-def prefetch_list(draft: Draft, level: int, node: int) -> None:
-    """Ask for a list of level 0; those above are few enough to be in caches."""
-    if level == 0:
-        place = draft.links.ctypes.data + _LINK_BYTES * list_of_row(draft, node)
-        prefetch_bytes(place, _LINK_BYTES * (1 + draft.wide))
-
-
-@kernel
-def list_unvisited(draft: Draft, place: int, work: Workspace) -> int:
-    """Mark and list those of a list not seen before; return their number."""
-    count = 0
-    for i in range(int(np.int64(draft.links[place]))):
-        neighbour = draft.links[place + 1 + i]
-        if mark(work.visited, int(np.int64(neighbour))):
-            work.nodes[count] = neighbour
-            count += 1
-    return count

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel
-from lance_core.kernels.graph_build import (
+from lance_core.kernels.graph_build import shorten_list
+from lance_core.kernels.graph_draft import (
     Draft,
     Workspace,
     list_of,
     list_of_row,
     most_neighbours,
-    search_level,
-    shorten_list,
 )
 from lance_core.kernels.graph_pool import pool_node
 from lance_core.kernels.graph_rows import GraphRows, score_pairs
+from lance_core.kernels.graph_search import search_level
 from lance_core.kernels.hnsw_beam import mark
 
 if TYPE_CHECKING:

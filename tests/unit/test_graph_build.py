@@ -162,6 +162,12 @@ def test_vectors_of_other_floats_are_linked_as_those_of_float32(
     assert builder.build(vectors.astype(dtype)).rows.equals(expected.rows)
 
 
+def test_vectors_beyond_float32_are_reached_too() -> None:
+    vectors = draw(FlatCoding(), Metric.L2, 300).astype(np.float64)
+    vectors[::7] *= 1e300
+    assert_sound(GraphBuilder(model(FlatCoding())).build(vectors), 300, SMALL)
+
+
 @pytest.mark.parametrize("max_level", [1, 2, 7])
 def test_no_node_is_above_the_highest_level(max_level: int) -> None:
     parameters = GraphParameters(4, 12, max_level)

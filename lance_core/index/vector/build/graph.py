@@ -12,22 +12,17 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build.assign import NUM_THREADS
+from lance_core.index.vector.build.graph_draft import draw_levels, empty_draft, workspace
 from lance_core.index.vector.build.graph_rows import RowSpace, row_space
 from lance_core.index.vector.build.model import GraphParameters
-from lance_core.kernels.graph_build import (
-    Draft,
-    Workspace,
-    batch_end,
-    link_back,
-    link_forward,
-    link_serially,
-)
+from lance_core.kernels.graph_build import batch_end, link_back, link_forward, link_serially
 from lance_core.kernels.graph_finish import link_unreached, pack_lists, score_links, shorten_lists
 
 if TYPE_CHECKING:
@@ -36,7 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.vector.build.graph_draft import Levels
     from lance_core.index.vector.build.model import VectorModel
+    from lance_core.kernels.graph_draft import Draft, Workspace
     from lance_core.kernels.graph_rows import GraphRows
 
 GRAPH_SCHEMA = pa.schema(
@@ -48,8 +45,7 @@ GRAPH_SCHEMA = pa.schema(
 )
 """Columns of ``index.idx`` (vector index page, section 4.5)."""
 
-_SEED = 42
-_NUM_THREADS = 2
+_UNDER_WAY = NUM_THREADS + 1  # or a thread would wait while a graph is written
 _PREFETCH_DISTANCE = 2  # as pylance writes it
 _MANY_ROWS = 1 << 16
 """A partition of so many keeps both threads busy alone."""
@@ -76,27 +72,6 @@ class PartitionGraph:
     rows: pa.RecordBatch
     level_offsets: tuple[int, ...]
     entry_point: int | None
-
-
-class _Levels(NamedTuple):
-    """Which nodes are on which levels.
-
-    Parameters
-    ----------
-    order
-        All nodes, uint32, in the order in which they are added.
-    of_node
-        The highest level of each, int8.
-    nodes
-        Nodes of all levels one after the other, uint32, ascending within each.
-    offsets
-        As in `PartitionGraph`, int64.
-    """
-
-    order: NDArray[np.uint32]
-    of_node: NDArray[np.int8]
-    nodes: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
 
 
 class GraphBuilder:
@@ -133,11 +108,11 @@ class GraphBuilder:
         partitions
             The coded rows of each, see `build`; asked for when a thread is free.
         """
-        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        with ThreadPoolExecutor(NUM_THREADS) as pool:
             under_way: list[Future[PartitionGraph]] = []
             for codes in partitions:
                 is_large = len(codes) >= _MANY_ROWS
-                while len(under_way) >= (1 if is_large else _NUM_THREADS):
+                while len(under_way) >= (1 if is_large else _UNDER_WAY):
                     yield under_way.pop(0).result()
                 if is_large:
                     yield self._build(codes, pool)
@@ -160,7 +135,7 @@ class GraphBuilder:
         LimitExceededError
             The partition has more links than a list array can hold.
         """
-        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        with ThreadPoolExecutor(NUM_THREADS) as pool:
             return self._build(codes, pool if len(codes) >= _MANY_ROWS else None)
 
     def metadata(self, graphs: Iterable[PartitionGraph]) -> str:
@@ -183,7 +158,9 @@ class GraphBuilder:
         if num_nodes == 0:
             offsets = (0,) * (parameters.max_level + 1)
             return PartitionGraph(pa.RecordBatch.from_pylist([], GRAPH_SCHEMA), offsets, None)
-        most = (_MOST_LINKS // (2 * parameters.max_connections + 1)) >> 1
+        # Upper levels have about half a list per node at most, of half the length.
+        # A node has 2 m links on level 0 and about m / (m - 1) on all levels above.
+        most = _MOST_LINKS // (2 * parameters.max_connections + 2)
         if num_nodes > most:
             raise InvalidRequestError(
                 f"a graph over the {num_nodes} rows of one partition has too many links, at most"
@@ -191,10 +168,10 @@ class GraphBuilder:
             )
         prepared = self._space.prepare(codes)
         rows = self._space.bind(prepared)
-        levels = _draw_levels(num_nodes, parameters)
-        draft = _empty_draft(levels, parameters)
-        num_parts = 1 if pool is None else _NUM_THREADS
-        team = _Team(pool, [_workspace(draft, parameters) for _ in range(num_parts)])
+        levels = draw_levels(num_nodes, parameters)
+        draft = empty_draft(levels, parameters)
+        num_parts = 1 if pool is None else NUM_THREADS
+        team = _Team(pool, [workspace(draft, parameters) for _ in range(num_parts)])
         _link(rows, draft, levels, parameters.ef_construction, team)
         return _finish(rows, draft, levels, parameters.ef_construction, team)
 
@@ -218,52 +195,7 @@ class _Team:
         self.run(lambda part, work: call(bounds[part], bounds[part + 1], work))
 
 
-def _draw_levels(num_nodes: int, parameters: GraphParameters) -> _Levels:
-    """Draw levels: each has the ``m``-th part of the nodes of that below it."""
-    generator = np.random.default_rng(_SEED)
-    heights = generator.standard_exponential(num_nodes) / np.log(parameters.max_connections)
-    of_node = np.minimum(heights, parameters.max_level - 1).astype(np.int8)
-    drawn = generator.permutation(num_nodes).astype(np.uint32)
-    order = drawn[np.argsort(-of_node[drawn], kind="stable")]
-    of_levels = [np.flatnonzero(of_node >= level) for level in range(parameters.max_level)]
-    return _Levels(
-        order,
-        of_node,
-        np.concatenate(of_levels).astype(np.uint32),
-        np.cumsum([0, *map(len, of_levels)]),
-    )
-
-
-def _empty_draft(levels: _Levels, parameters: GraphParameters) -> Draft:
-    num_nodes = len(levels.order)
-    num_upper = len(levels.nodes) - num_nodes
-    narrow = parameters.max_connections
-    wide, slack = 2 * narrow, narrow // 2
-    num_links = num_nodes * (1 + wide + slack) + num_upper * (1 + narrow + slack)
-    return Draft(
-        links=np.zeros(num_links, np.uint32),
-        upper_nodes=levels.nodes[num_nodes:],
-        bounds=levels.offsets[1:] - num_nodes,
-        num_nodes=num_nodes,
-        wide=wide,
-        narrow=narrow,
-        slack=slack,
-    )
-
-
-def _workspace(draft: Draft, parameters: GraphParameters) -> Workspace:
-    longest = draft.wide + draft.slack
-    return Workspace(
-        visited=np.zeros((draft.num_nodes >> 6) + 1, np.uint64),
-        marked=np.empty(draft.num_nodes, np.uint32),
-        pool=np.empty(max(parameters.ef_construction, longest), np.uint64),
-        nodes=np.empty(longest, np.uint32),
-        distances=np.empty(longest, np.float32),
-        chosen=np.empty(longest, np.uint32),
-    )
-
-
-def _link(rows: GraphRows, draft: Draft, levels: _Levels, ef: int, team: _Team) -> None:
+def _link(rows: GraphRows, draft: Draft, levels: Levels, ef: int, team: _Team) -> None:
     """Add all nodes; the first has no neighbours then."""
     order, of_node, num_nodes = levels.order, levels.of_node, draft.num_nodes
     num_serial = num_nodes if len(team.works) == 1 else min(_SERIAL_ROWS, num_nodes)
@@ -275,7 +207,7 @@ def _link(rows: GraphRows, draft: Draft, levels: _Levels, ef: int, team: _Team) 
 
 
 def _link_batch(
-    rows: GraphRows, draft: Draft, levels: _Levels, start: int, end: int, ef: int, team: _Team
+    rows: GraphRows, draft: Draft, levels: Levels, start: int, end: int, ef: int, team: _Team
 ) -> None:
     forward = partial(link_forward, rows, draft, levels.order, levels.of_node, start, end)
     back = partial(link_back, rows, draft, levels.order, levels.of_node, start, end)
@@ -283,7 +215,7 @@ def _link_batch(
     team.run(lambda part, work: back(part, len(team.works), work))
 
 
-def _finish(rows: GraphRows, draft: Draft, levels: _Levels, ef: int, team: _Team) -> PartitionGraph:
+def _finish(rows: GraphRows, draft: Draft, levels: Levels, ef: int, team: _Team) -> PartitionGraph:
     """Link what cannot be reached, and turn lists into columns."""
     nodes, num_nodes = levels.nodes, draft.num_nodes
     entry_point = int(levels.order[0])

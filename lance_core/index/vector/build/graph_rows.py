@@ -55,7 +55,8 @@ class RowSpace:
     def prepare(self, codes: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the rows of a partition as kernels take them: no copy where they are so."""
         wanted = np.float32 if self.storage == hnsw_scoring.VECTORS else np.uint8
-        rows: NDArray[np.generic] = np.ascontiguousarray(codes, dtype=wanted)
+        with np.errstate(over="ignore"):  # float64 has more range
+            rows: NDArray[np.generic] = np.ascontiguousarray(codes, dtype=wanted)
         return unpack_nibbles(rows.view(np.uint8)) if self.are_packed else rows
 
     def bind(self, rows: NDArray[np.generic]) -> GraphRows:
