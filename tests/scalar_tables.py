@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NUM_ROWS, NUM_APPENDED = 1_600, 200
+DAWN = datetime(2024, 1, 1, 6)  # noqa: DTZ001  # with and without a zone
 STATES = (
     "fresh",
     "deleted",
@@ -42,8 +44,18 @@ INDICES: list[tuple[str, str, dict[str, Any]]] = [
     ("bloomed", "BLOOMFILTER", {"number_of_items": 64}),
     ("bloomed_name", "BLOOMFILTER", {"number_of_items": 64}),
     ("part.x", "BTREE", {}),
+    ("money", "BTREE", {"zone_size": 512}),
+    ("bytes", "BTREE", {}),
+    ("stamp", "BITMAP", {}),
+    ("label", "BITMAP", {}),
+    ("nums", "LABEL_LIST", {}),
+    ("note", "NGRAM", {}),
+    ("zoned_day", "ZONEMAP", {"rows_per_zone": 64}),
+    ("bloomed_stamp", "BLOOMFILTER", {"number_of_items": 64}),
+    ("bloomed_real", "BLOOMFILTER", {"number_of_items": 64}),
 ]
 _WORDS = ["amber", "basil", "cedar", "delta", "ember", "Fjord"]
+_NOTES = ["Straße", "STRASSE", "naïve café", "a-b c", "日本語", "x_y%z"]
 _REALS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.5, -2.25]
 
 
@@ -71,6 +83,18 @@ def rows(first: int, last: int) -> pa.Table:
         "bloomed": (pa.int32(), lambda n: n // 7),
         "bloomed_name": (pa.string(), lambda n: f"b{n // 9}"),
         "free": (pa.int64(), lambda _: random.randrange(6)),
+        "money": (pa.decimal128(8, 2), lambda n: Decimal(n % 500) / 4),
+        "bytes": (pa.binary(), lambda n: bytes([n % 5, 255 - n % 200])),
+        "stamp": (pa.timestamp("us", "UTC"), lambda n: DAWN + timedelta(hours=n % 30)),
+        "label": (pa.large_string(), lambda _: random.choice(["", "a", "ab", "a%", "é"])),
+        "nums": (
+            pa.list_(pa.int32()),
+            lambda n: [None if n % 9 == 0 else n % 7, *random.choices(range(7), k=n % 3)],
+        ),
+        "note": (pa.string(), lambda n: f"no. {n % 50:03d}: {random.choice(_NOTES)}"),
+        "zoned_day": (pa.date32(), lambda n: date(2024, 1, 1) + timedelta(n // 25)),
+        "bloomed_stamp": (pa.timestamp("ms"), lambda n: DAWN + timedelta(minutes=n // 4)),
+        "bloomed_real": (pa.float32(), lambda n: random.choice([n / 8, *_REALS[:5]])),
     }
     numbers = range(first, last)
     columns = {
@@ -195,14 +219,3 @@ TESTS = [
     "free IS NULL",
     "id % 3 = 1",
 ]
-
-
-def random_filter(random: Random, depth: int) -> str:
-    """Return tests joined by AND, OR and NOT."""
-    if depth == 0 or random.random() < 0.2:
-        return random.choice(TESTS)
-    if random.random() < 0.25:
-        return f"NOT ({random_filter(random, depth - 1)})"
-    join = random.choice([" AND ", " OR "])
-    parts = [random_filter(random, depth - 1) for _ in range(random.choice([2, 2, 3]))]
-    return join.join(f"({each})" for each in parts)

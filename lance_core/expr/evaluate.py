@@ -141,7 +141,10 @@ _EVALUATE: Mapping[type, Callable[[_Evaluation, Any], Values]] = {
     tree.IsNull: lambda self, node: pc.is_null(self.of(node.child)),
     tree.IsTruth: _Evaluation.truth,
     tree.Like: lambda self, node: like(
-        self.of(node.child), self.of(node.pattern), ignores_case=node.ignores_case
+        self.of(node.child),
+        self.of(node.pattern),
+        ignores_case=node.ignores_case,
+        check=self._check,
     ),
     tree.Cast: _Evaluation.cast,
     tree.Arithmetic: _Evaluation.arithmetic,

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import TypeMismatchError
+from lance_core.expr.functions.per_value import with_constants
 from lance_core.expr.lists import as_array
 from lance_core.expr.substring import contains
 
 if TYPE_CHECKING:
     from lance_core.expr.convert import Values
+    from lance_core.expr.limits import Check
 
 _MOST_CHARACTERS = 10_000
 """Of a pattern; larger ones make regular expressions that take whole seconds to prepare."""
 _PIECE = re.compile(r"\\(.)|([%_])|([^\\%_]+)|(\\)$", re.DOTALL)
 
 
-def like(texts: Values, pattern: Values, *, ignores_case: bool) -> Values:
+def like(texts: Values, pattern: Values, *, ignores_case: bool, check: Check) -> Values:
     """Tell which texts match a pattern from begin to end.
 
     Parameters
@@ -32,6 +33,8 @@ def like(texts: Values, pattern: Values, *, ignores_case: bool) -> Values:
         One, or one for each text.
     ignores_case
         Capital and small letters are alike, those of all alphabets.
+    check
+        Called before each of many patterns; raises when the work has to stop.
 
     Returns
     -------
@@ -45,17 +48,12 @@ def like(texts: Values, pattern: Values, *, ignores_case: bool) -> Values:
     """
     if isinstance(pattern, pa.Scalar):
         return _like(texts, pattern.as_py(), ignores_case=ignores_case)
-    texts = as_array(texts, len(pattern))
-    coded = pattern.dictionary_encode()
-    found = np.zeros(len(pattern), bool)
-    is_known = np.zeros(len(pattern), bool)
-    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-    for code, each in enumerate(coded.dictionary.to_pylist()):
-        rows = np.flatnonzero(codes == code)
-        matches = _like(texts.take(pa.array(rows)), each, ignores_case=ignores_case)
-        is_known[rows] = matches.is_valid().to_numpy(zero_copy_only=False)
-        found[rows] = pc.fill_null(matches, fill_value=False).to_numpy(zero_copy_only=False)
-    return pa.array(found, mask=~is_known)
+
+    def matches(some: pa.Array, each: str) -> pa.Array:
+        check()
+        return _like(some, each, ignores_case=ignores_case)
+
+    return with_constants(matches, as_array(texts, len(pattern)), [pattern], pa.bool_())
 
 
 def _like(texts: Values, pattern: str | None, *, ignores_case: bool) -> Values:

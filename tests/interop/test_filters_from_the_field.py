@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.query.request import ScanQuery
+from lance_core.query.request import ScanQuery, VectorQuery
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,6 +141,25 @@ def test_rows_that_pylance_loses_by_two_ways_to_compact_are_scanned(tmp_path, ki
         assert dataset.to_table(filter="x = 2").num_rows == 0
     assert ids(tmp_path / "t", "x = 2") == expected
     assert "FilterScan" in plan(tmp_path / "t", "x = 2")
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ"])
+def test_vectors_are_lost_by_no_two_ways_to_compact(tmp_path, kind):
+    vectors = np.random.default_rng(4).standard_normal((600, 16)).astype(np.float32)
+    vec = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 16)
+    dataset = write(tmp_path / "t", pa.table({"id": range(600), "vec": vec}), max_rows_per_file=100)
+    sizes: dict[str, Any] = {"num_sub_vectors": 8} if kind == "IVF_PQ" else {}
+    dataset.create_index("vec", kind, num_partitions=2, **sizes)
+    dataset.delete("id % 7 = 3")
+    dataset.optimize.compact_files(target_rows_per_fragment=600, defer_index_remap=True)
+    dataset.delete("id % 7 = 4")
+    dataset.optimize.compact_files(target_rows_per_fragment=600)
+    ours = lance_core.open_dataset(str(tmp_path / "t"))
+    found = ours.run(VectorQuery(vectors[:1], 600, columns=("id",), min_probes=2))
+    assert found.stats.plan == "ann"
+    assert found.stats.rows_scanned_flat == 0
+    expected = [i for i in range(600) if i % 7 not in {3, 4}]
+    assert sorted(found.table["id"].to_pylist()) == expected
 
 
 def test_an_index_beside_a_deferred_compaction_is_believed(tmp_path):

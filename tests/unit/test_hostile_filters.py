@@ -7,7 +7,7 @@ import contextlib
 import pyarrow as pa
 import pytest
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import DeadlineExceededError, InvalidRequestError
 from lance_core.expr.filter import parse_filter
 from lance_core.expr.limits import FilterLimits
 
@@ -134,6 +134,18 @@ def test_patterns_that_take_too_long_are_refused(text: str, message: str) -> Non
 def test_any_of_these_is_judged_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidRequestError):
         judge(text)
+
+
+def test_a_column_of_patterns_is_stopped_between_them() -> None:
+    looks: list[int] = []
+
+    def check() -> None:
+        looks.append(1)
+        if len(looks) > 20:
+            raise DeadlineExceededError("filtering rows")
+
+    with pytest.raises(DeadlineExceededError):
+        parse_filter("s || '1' LIKE s || '%'", BATCH.schema).holds(BATCH, check)
 
 
 def test_long_lists_are_read_in_no_time() -> None:
