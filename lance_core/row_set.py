@@ -18,6 +18,8 @@ from lance_core.errors import CorruptFileError
 from lance_core.row_address import OFFSET_BITS, fragment_of, offset_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 _WORD_BITS = 64
@@ -115,8 +117,10 @@ def bitmap_of_words(words: NDArray[np.uint64]) -> BitMap:
     keys = np.flatnonzero(num_rows)
     num_rows = num_rows[keys]
     is_listed = num_rows <= _LONGEST_LIST
-    listed = to_ordinals(containers[keys[is_listed]].ravel()).astype("<u2")
-    lists = iter(np.split(listed, np.cumsum(num_rows[is_listed])[:-1]))
+    lists: Iterator[NDArray[np.uint16]] = iter(())
+    if is_listed.any():
+        listed = to_ordinals(containers[keys[is_listed]].ravel()).astype("<u2")
+        lists = iter(np.split(listed, np.cumsum(num_rows[is_listed])[:-1]))
     bodies = [
         next(lists).tobytes() if is_list else containers[key].tobytes()
         for key, is_list in zip(keys.tolist(), is_listed.tolist(), strict=True)
