@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _ROW_IDS = CodedColumn(ROW_ID_COLUMN, np.dtype(np.uint64), None)
 _PARTITION_BYTES, _ORDER_BYTES = 4, 8
 _WAITING_PART = 2
-_GROUP_PART = 8
-"""Memory is shared: rows that wait take a half; those read at once an eighth, twice while they are
-put in order; what is left is for the file being written."""
+_GROUP_PART = 16
+"""Memory is shared: rows that wait take a half; those read at once a sixteenth, twice while they
+are put in order, and what the file that is written has not yet let go of; it has pages too."""
 
 _WRITE_BYTES = 4 << 20
 
@@ -116,8 +116,11 @@ class PartitionRows:
 
     def groups(self) -> Iterator[PartitionGroup]:
         """Yield all rows; to be called once, when all were added."""
-        if self._num_waiting > 0:
+        if self._file is None:
             self._runs.append(self._run_in_memory())
+        elif self._num_waiting > 0:
+            self._spill()
+        self._waiting = []  # what is on disk needs its room no longer
         lengths = np.zeros(self._num_partitions, np.int64)
         for run in self._runs:
             lengths += np.diff(run.bounds)
@@ -126,22 +129,22 @@ class PartitionRows:
             yield self._group(first, stop)
 
     def _group(self, first: int, stop: int) -> PartitionGroup:
-        pieces = [run.read(first, stop) for run in self._runs]
         lengths = [np.diff(run.bounds[first : stop + 1]) for run in self._runs]
-        empty = [each.empty(0) for each in self._columns]
-        joined = [
-            each[0] if len(each) == 1 else np.concatenate(each)
-            for each in zip(*pieces, strict=True)
-        ] or empty
         numbers = np.arange(stop - first, dtype=np.uint32)
         parts = [np.repeat(numbers, each) for each in lengths]
         partitions = np.concatenate([numbers[:0], *parts])
-        order = _order(partitions, joined[0])
+        columns = [each.empty(len(partitions)) for each in self._columns]
+        start = 0
+        for run, part in zip(self._runs, parts, strict=True):
+            own = [values[start : start + len(part)] for values in columns]
+            run.read(first, stop, own)
+            start += len(part)
+        order = _order(partitions, columns[0])
         if order is not None:
-            joined = [each.take(order, axis=0) for each in joined]
+            columns = [_taken(*each, order) for each in zip(self._columns, columns, strict=True)]
         names = [each.name for each in self._columns[1:]]
         counts = np.bincount(partitions, minlength=stop - first).astype(np.int64)
-        return PartitionGroup(counts, joined[0], dict(zip(names, joined[1:], strict=True)))
+        return PartitionGroup(counts, columns[0], dict(zip(names, columns[1:], strict=True)))
 
     def _run_in_memory(self) -> _MemoryRun:
         partitions = self._partitions[: self._num_waiting]
@@ -173,8 +176,8 @@ class _Run(Protocol):
     def bounds(self) -> NDArray[np.int64]:
         """Where partitions begin, and the end; shape ``(P + 1,)``."""
 
-    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
-        """Return the columns of the partitions ``[first, stop)``."""
+    def read(self, first: int, stop: int, columns: Sequence[NDArray[Any]]) -> None:
+        """Fill columns with the rows of the partitions ``[first, stop)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +188,10 @@ class _MemoryRun:
     order: NDArray[np.int64]
     columns: Sequence[NDArray[Any]]
 
-    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
+    def read(self, first: int, stop: int, columns: Sequence[NDArray[Any]]) -> None:
         rows = self.order[self.bounds[first] : self.bounds[stop]]
-        return [values.take(rows, axis=0) for values in self.columns]
+        for values, out in zip(self.columns, columns, strict=True):
+            values.take(rows, axis=0, out=out, mode="clip")  # raise copies all once more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,15 +203,14 @@ class _FileRun:
     columns: Sequence[CodedColumn]
     starts: Sequence[int]
 
-    def read(self, first: int, stop: int) -> list[NDArray[Any]]:
-        begin, num_rows = int(self.bounds[first]), int(self.bounds[stop] - self.bounds[first])
-        found = []
-        for column, start in zip(self.columns, self.starts, strict=True):
-            values = column.empty(num_rows)
-            self.file.seek(start + begin * column.row_bytes)
-            self.file.readinto(values.data)  # type: ignore[attr-defined]  # of a buffered file
-            found.append(values)
-        return found
+    def read(self, first: int, stop: int, columns: Sequence[NDArray[Any]]) -> None:
+        for column, start, out in zip(self.columns, self.starts, columns, strict=True):
+            self.file.seek(start + int(self.bounds[first]) * column.row_bytes)
+            self.file.readinto(out.data)  # type: ignore[attr-defined]  # of a buffered file
+
+
+def _taken(column: CodedColumn, values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+    return values.take(order, axis=0, out=column.empty(len(order)), mode="clip")
 
 
 def _cut(lengths: NDArray[np.int64], most: int) -> list[int]:
