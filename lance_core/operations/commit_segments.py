@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.index.registry import UnusableSegmentError
+from lance_core.index.vector.build.stored_parameters import stored_parameters
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.table.commit import commit
 from lance_core.table.commits_since import Lineage
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from lance_core.proto import table_pb2
     from lance_core.table.snapshot import Snapshot
     from lance_core.table.transaction import Operation
+
+_VECTORS = "vectorindexdetails"
 
 
 def commit_segments(
@@ -167,7 +171,8 @@ def _checked_coverage(name: str, segments: Sequence[table_pb2.IndexMetadata]) ->
     for segment in segments:
         if segment.name != name or not _are_alike(segment, segments[0]):
             raise InvalidRequestError(
-                f"segments of one index {name!r} are committed together: of one kind and column"
+                f"segments of one index {name!r} are committed together: of one kind and column, of"
+                " vectors by one type and metric"
             )
         if not segment.fragment_bitmap:
             raise InvalidRequestError("which fragments a segment covers is not recorded")
@@ -183,4 +188,22 @@ def _checked_coverage(name: str, segments: Sequence[table_pb2.IndexMetadata]) ->
 def _are_alike(one: table_pb2.IndexMetadata, other: table_pb2.IndexMetadata) -> bool:
     """Tell whether two segments may be of one index."""
     kinds = [each.index_details.type_url.rpartition(".")[2] for each in (one, other)]
-    return kinds[0] == kinds[1] and list(one.fields) == list(other.fields)
+    if kinds[0] != kinds[1] or list(one.fields) != list(other.fields):
+        return False
+    ways = [_way_of_vectors(each) for each in (one, other)]
+    return None in ways or ways[0] == ways[1]
+
+
+def _way_of_vectors(segment: table_pb2.IndexMetadata) -> tuple[str, object] | None:
+    """Return type and metric of a segment of vectors, whose distances compare with no others.
+
+    None for scalar ones, and where an old writer left them out.
+    """
+    details = segment.index_details
+    if details.type_url.rpartition(".")[2].lower() != _VECTORS:
+        return None
+    try:
+        index_type, parameters = stored_parameters(details.value)
+    except UnusableSegmentError:
+        return None
+    return index_type, parameters["metric"]

@@ -13,6 +13,7 @@ from lance_core.index.vector.build.same_model import same_model
 from lance_core.index.vector.build.stored_model import stored_model
 from lance_core.index.vector.build.stored_parameters import stored_parameters, with_files
 from lance_core.index.vector.build.stored_rows import stored_columns
+from lance_core.index.vector.rabit import RabitQuantizer
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.build_segment import build_segment
 from lance_core.operations.index_state import union
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lance_core.operations.index_state import IndexState, SegmentState
     from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
+    from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
 
@@ -163,15 +165,7 @@ def _retraining(
     merged: Sequence[SegmentState],
     usable: Sequence[_Opened],
 ) -> _Extension | _Retraining | None:
-    details = state.segments[-1].metadata.details
-    if len(usable) > 0:
-        details = with_files(details, index_details(usable[-1].model).value)
-    try:
-        index_type, parameters = stored_parameters(details)
-    except UnusableSegmentError as error:
-        raise InvalidRequestError(
-            f"index {state.name!r} has to be trained anew, but {error}; create it again"
-        ) from error
+    index_type, parameters = _request(snapshot, state, usable)
     column = snapshot.schema.path_of(state.field(snapshot).id)
     index = NewIndex(state.name, column, index_type, parameters)
     fresh = state.uncovered | union(each.covered for each in merged)
@@ -181,3 +175,30 @@ def _retraining(
     if sum(files.num_live_rows(snapshot, each) for each in fragments) < least:
         return None
     return _Retraining(index, fresh, state.replaced(merged))
+
+
+def _request(
+    snapshot: Snapshot, state: IndexState, usable: Sequence[_Opened]
+) -> tuple[str, dict[str, object]]:
+    """Return the type of an index and its parameters, by its files if these can be read."""
+    newest = state.segments[-1].metadata
+    details = newest.details
+    if len(usable) > 0:
+        details = with_files(details, index_details(usable[-1].model).value)
+    try:
+        if len(details) > 0:
+            return stored_parameters(details)
+        return _of_old_files(snapshot, newest)
+    except (UnusableSegmentError, CorruptFileError) as error:
+        raise InvalidRequestError(
+            f"index {state.name!r} has to be trained anew, but {error}; create it again"
+        ) from error
+
+
+def _of_old_files(snapshot: Snapshot, metadata: IndexMetadata) -> tuple[str, dict[str, object]]:
+    """Return what files tell whose writer left the details out: those of RaBitQ up to 7.1."""
+    segment = VectorSegment.open(snapshot.index_place(metadata), metadata.uuid, metadata.files)
+    parameters: dict[str, object] = {"metric": str(segment.metric)}
+    if isinstance(segment.quantizer, RabitQuantizer):
+        parameters["num_bits"] = segment.quantizer.codes.num_extra_bits + 1
+    return segment.kind, parameters
