@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from lance_core.operations.compact_indices import IndexTreatment  # noqa: TC001 - typer reads it
+from lance_core.operations.lost_coverage import lost_coverage
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
@@ -53,3 +54,7 @@ def compact(
             return
         counts = [len(each.snapshot.fragments) for each in (before, after)]
         Console().print(f"version {after.version}: {counts[0]} fragments became {counts[1]}")
+        for name, num_rows in lost_coverage(before.snapshot, after.snapshot).items():
+            Console().print(
+                f"index {name} covers {num_rows:,} rows less; optimize it, or they are scanned"
+            )

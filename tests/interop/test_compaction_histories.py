@@ -112,7 +112,11 @@ class History:
         self.ours.create_index("n", "BITMAP")
 
     def index_new_rows(self) -> None:
-        self.theirs.optimize.optimize_indices(num_indices_to_merge=int(self.rng.integers(2)))
+        num_merged = int(self.rng.integers(2))
+        if self.rng.random() < 0.5:
+            self.ours.optimize_indices(num_segments_to_merge=num_merged)
+        else:
+            self.theirs.optimize.optimize_indices(num_indices_to_merge=num_merged)
 
     def compact(self) -> None:
         treatment: Any = str(self.rng.choice(["defer", "drop_coverage", "remap"]))
@@ -156,7 +160,7 @@ class History:
             (self.build_vectors, 1),
             (self.build_keys, 1),
             (self.build_numbers, 1),
-            (self.index_new_rows, 1),
+            (self.index_new_rows, 2),
             (self.compact, 5),
             (self.pylance_compacts, 2),
             (self.remap, 1),

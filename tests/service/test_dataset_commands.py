@@ -139,6 +139,17 @@ def test_compact_tells_what_became_of_the_fragments(dataset):
     assert "nothing to gain" in run("compact", dataset)
 
 
+def test_compact_writes_indices_anew_and_names_those_that_cannot_follow(dataset):
+    for kind in ("BTREE", "ZONEMAP"):
+        lance.dataset(str(dataset)).create_scalar_index("id", kind, name=f"{kind}_of_id")
+    num_rows = open_dataset(dataset).count_rows()
+    told = run("compact", dataset, "--indices", "remap")
+    assert f"index ZONEMAP_of_id covers {num_rows:,} rows less" in " ".join(told.split())
+    assert "BTREE" not in told
+    plan = lance.dataset(str(dataset)).scanner(filter="id = 3").explain_plan()
+    assert "BTREE_of_id" in plan
+
+
 def test_cleanup_lists_what_it_would_remove_and_then_removes_it(dataset):
     run("compact", dataset)
     dry = run("cleanup", dataset, "--retain-versions", 1, "--dry-run")
@@ -191,7 +202,7 @@ def test_inspect_draws_what_is_deleted_and_what_an_index_covers(dataset):
     shown = run("inspect", dataset)
     assert "199" not in shown
     assert "174 rows, 4 fragments" in shown
-    assert "id_idx BTree" in re.sub(r"[^\w ]+", "", shown).replace("  ", " ")
+    assert "id_idx id BTREE" in re.sub(r"[^\w ]+", "", shown).replace("  ", " ")
     assert "deleted ░··· " in shown
     assert "id_idx ███· " in f"{shown} "
 
