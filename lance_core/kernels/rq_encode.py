@@ -19,9 +19,6 @@ from lance_core.kernels.rq_rotation import rotate
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NUM_FACTORS = 5
-"""Factors of a row: to add, to scale by, errors; to add and to scale by with more bits."""
-
 _CONFIDENCE = 1.9
 _LEAST_SQUARE = np.float32(1.1920929e-7)
 _BYTE_BITS = 8
@@ -62,7 +59,8 @@ def encode_rows(
     extra
         Shape ``(n, d)``: receives one extra code a byte; ``(n, 0)`` without extra bits.
     factors
-        Shape ``(5, n)``: receives `NUM_FACTORS`; ``(3, n)`` without extra bits.
+        Shape ``(5, n)``: receives what to add and to scale by, and errors; then what to add and to
+        scale by with the extra bits. ``(3, n)`` without these.
     """
     num_rows, dimension = len(partitions), centroids.shape[1]
     residual = np.empty(dimension, np.float32)

@@ -24,7 +24,6 @@ _BUCKETS_OF_COORDINATE = 4
 """A bucket then holds a rise or two."""
 
 _SCALE_SHIFT, _COORDINATE_SHIFT, _LEVEL_MASK = 32, 8, 255
-_COORDINATE_MASK = (1 << (_SCALE_SHIFT - _COORDINATE_SHIFT)) - 1
 
 
 @kernel
