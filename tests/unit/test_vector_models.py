@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.encodings.version import FileVersion
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.model import PqCoding, RabitCoding, SqCoding
@@ -183,6 +184,33 @@ def contents(store: MemoryStore, out: SegmentFiles) -> dict[str, bytes]:
     files = {each.path: each.size for each in out.finished}
     assert set(files) == {"index.idx", "auxiliary.idx"}
     return {name: bytes(store.get_range(f"a/{name}", 0, size)) for name, size in files.items()}
+
+
+@pytest.mark.parametrize(
+    "column_type", [pa.list_(pa.float32(), DIMENSION + 1), pa.list_(pa.float64(), DIMENSION)]
+)
+def test_vectors_of_another_type_than_the_model_are_refused(column_type: pa.DataType) -> None:
+    out = SegmentFiles(MemoryStore(), "a", FileVersion.of("2.1"))
+    with (
+        SegmentBuilder(trained("IVF_FLAT"), out, 1 << 20) as builder,
+        pytest.raises(TypeMismatchError, match="train a model on it"),
+    ):
+        builder.add(pa.nulls(3, column_type), np.arange(3, dtype=np.uint64))
+
+
+def test_a_model_without_centroids_is_refused() -> None:
+    model = replace(trained("IVF_FLAT"), centroids=np.zeros((0, DIMENSION), np.float32))
+    with pytest.raises(InvalidRequestError, match="no centroids"):
+        model_from_bytes(model_to_bytes(model))
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_segment_of_no_rows_has_all_its_partitions(kind: str) -> None:
+    out = SegmentFiles(MemoryStore(), "a", FileVersion.of("2.1"))
+    with SegmentBuilder(trained(kind), out, 1 << 20) as builder:
+        details = builder.finish()
+    assert len(out.finished) == 2
+    assert details.index_version == (2 if kind == "IVF_RQ" else 1)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

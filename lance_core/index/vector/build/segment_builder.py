@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lance_core.errors import TypeMismatchError
 from lance_core.index.vector.build.assign import assign, assign_bytes
 from lance_core.index.vector.build.encoders import encoder_of
 from lance_core.index.vector.build.files import write_files
 from lance_core.index.vector.build.model_form import index_details
+from lance_core.index.vector.build.parameters import vector_column
 from lance_core.index.vector.build.partition_rows import PartitionRows
 from lance_core.index.vector.build.usable import usable_vectors
 from lance_core.index.vector.metric import Metric
@@ -84,7 +86,13 @@ class SegmentBuilder:
             As `usable_vectors` takes it, of the model's value type and dimension.
         row_ids
             Shape ``(n,)``.
+
+        Raises
+        ------
+        TypeMismatchError
+            The model is of another type or dimension.
         """
+        self._check_type(column.type)
         for start in range(0, len(column), self._block_rows):
             stop = start + self._block_rows
             part = column.slice(start, self._block_rows)
@@ -120,6 +128,14 @@ class SegmentBuilder:
         """
         write_files(self._model, self._encoder, self._rows.groups(), self._out)
         return index_details(self._model)
+
+    def _check_type(self, column_type: pa.DataType) -> None:
+        column, model = vector_column(column_type), self._model
+        if (column.value_type, column.dimension) != (model.value_type, model.dimension):
+            raise TypeMismatchError(
+                f"the model is for vectors of {model.dimension} {model.value_type}, but the column"
+                f" has such of {column.dimension} {column.value_type}; train a model on it"
+            )
 
     def _add_vectors(self, vectors: UsableVectors) -> None:
         if len(vectors) == 0:

@@ -110,6 +110,8 @@ def read_model(source: ModelSource) -> VectorModel:
         raise UnusableSegmentError(f"index type {declared.kind} is not supported")
     is_bytes = declared.metric == Metric.HAMMING
     centroids = read_centroids(source.ivf, source.path, are_bytes=is_bytes)
+    if len(centroids) == 0:
+        raise CorruptFileError(source.path, "there are no centroids")
     message = index_pb2.IVF.FromString(source.ivf)
     return VectorModel(
         metric=declared.metric,
