@@ -11,12 +11,14 @@ from lance_core.operations.new_index import NewIndex
 from lance_core.operations.optimize_indices import OptimizeOptions, optimize_indices
 from lance_core.operations.progress import no_progress
 from lance_core.operations.write_segment import MEMORY_BYTES
+from lance_core.query.index_statistics import index_of_name, indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
     from lance_core.operations.progress import Progress
+    from lance_core.query.index_statistics import IndexStatistics
     from lance_core.table.snapshot import Snapshot
 
 
@@ -142,6 +144,20 @@ class DatasetIndices(DatasetReads):
                 progress=progress,
             )
         )
+
+    def list_indices(self) -> tuple[IndexStatistics, ...]:
+        """Describe all indices, without those that serve the table itself.
+
+        Opens their segments, and reads no rows of them; one that cannot be used says so.
+        """
+        return indices_of(self.session, self.snapshot)
+
+    def index_statistics(self, name: str) -> IndexStatistics:
+        """Describe an index of any kind: rows that it covers and does not, segments, partitions.
+
+        Raises ``IndexNotFoundError`` if there is none of the name.
+        """
+        return index_of_name(self.session, self.snapshot, name)
 
     def drop_index(self, name: str) -> Self:
         """Remove an index of any kind; ``IndexNotFoundError`` if there is none of the name."""

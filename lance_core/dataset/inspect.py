@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from pyroaring import BitMap
-
-from lance_core.dataset.places import branch_of
-from lance_core.index.coverage import effective_coverage
+from lance_core.dataset.advice import CommandTarget, RowFacts, advise
+from lance_core.dataset.places import branch_of, root_of
+from lance_core.errors import InvalidRequestError
+from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
+from lance_core.query.index_statistics import indices_of
 from lance_core.schema.arrow import to_arrow_schema
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.reuse_trim import growth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from lance_core.dataset.advice import Advice
     from lance_core.dataset.face import Dataset
-    from lance_core.ids import FieldId
-    from lance_core.schema.field import LanceField
+    from lance_core.query.index_statistics import IndexStatistics
     from lance_core.table.fragment import Fragment
-    from lance_core.table.reuse_history import ReuseHistory
     from lance_core.table.reuse_trim import ReuseGrowth
-    from lance_core.table.snapshot import Snapshot
-
-_TEXT_OF_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +45,10 @@ class FragmentReport:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReport:
-    """One index with all its segments.
-
-    ``covered`` are the live fragments that its segments answer for, each once, ascending.
-    """
-
-    name: str
-    type_name: str
-    columns: tuple[str, ...]
-    num_segments: int
-    num_bytes: int
-    covered: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DatasetReport:
     """Everything; ``schema`` gives the type of each column as Arrow writes it.
 
-    ``reuse`` is None where no compaction was deferred.
+    ``reuse`` is None where no compaction was deferred. ``advice`` is for the newest version only.
     """
 
     uri: str
@@ -80,16 +62,17 @@ class DatasetReport:
     branches: tuple[str, ...]
     versions: tuple[VersionReport, ...]
     fragments: tuple[FragmentReport, ...]
-    indices: tuple[IndexReport, ...]
+    indices: tuple[IndexStatistics, ...]
     reuse: ReuseGrowth | None
+    advice: tuple[Advice, ...]
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as plain values, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "indices": [each.to_dict() for each in self.indices]}
 
 
 def inspect_dataset(dataset: Dataset) -> DatasetReport:
-    """Describe a dataset at its version; reads all manifests, no rows and no index.
+    """Describe a dataset at its version; reads all manifests, no rows, and of indices no rows.
 
     Raises
     ------
@@ -99,23 +82,62 @@ def inspect_dataset(dataset: Dataset) -> DatasetReport:
         A version needs a feature that this release lacks.
     """
     snapshot = dataset.snapshot
-    history = reuse_of(snapshot.scheduler, snapshot.manifest)
     data_files = [file for fragment in snapshot.fragments for file in fragment.data_files]
-    versions = {f"{file.major_version}.{file.minor_version}" for file in data_files}
+    file_versions = {f"{file.major_version}.{file.minor_version}" for file in data_files}
+    indices, versions = indices_of(dataset.session, snapshot), _versions(dataset)
+    is_newest = dataset.version == versions[-1].version
     return DatasetReport(
         uri=dataset.uri,
         version=dataset.version,
         branch=branch_of(snapshot),
         num_rows=dataset.count_rows(),
         schema={field.name: str(field.type) for field in to_arrow_schema(snapshot.schema)},
-        data_storage_versions=tuple(sorted(versions)),
+        data_storage_versions=tuple(sorted(file_versions)),
         has_stable_row_ids=snapshot.has_stable_row_ids,
         config=dataset.config,
         branches=tuple(branch.name for branch in dataset.branches()),
-        versions=_versions(dataset),
+        versions=versions,
         fragments=tuple(_fragment(fragment) for fragment in snapshot.fragments),
-        indices=_indices(snapshot, history),
-        reuse=growth(history, snapshot.indices) if len(history.versions) > 0 else None,
+        indices=indices,
+        reuse=_reuse(dataset),
+        advice=advice_for(dataset, indices) if is_newest else (),
+    )
+
+
+def advice_for(dataset: Dataset, indices: Sequence[IndexStatistics]) -> tuple[Advice, ...]:
+    """Measure what advice goes by, and return what there is to mend.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, at its newest version.
+    indices
+        Its indices.
+    """
+    snapshot = dataset.snapshot
+    target = CommandTarget(root_of(snapshot).store.uri, branch_of(snapshot))
+    return advise(target, indices, _reuse(dataset), _row_facts(dataset))
+
+
+def _reuse(dataset: Dataset) -> ReuseGrowth | None:
+    snapshot = dataset.snapshot
+    history = reuse_of(snapshot.scheduler, snapshot.manifest)
+    return growth(history, snapshot.indices) if len(history.versions) > 0 else None
+
+
+def _row_facts(dataset: Dataset) -> RowFacts:
+    snapshot, files = dataset.snapshot, dataset.session.files
+    num_rows = sum(each.physical_rows for each in snapshot.fragments)
+    try:
+        options = CompactionOptions.of_config(snapshot.manifest.config)
+        tasks = plan_compaction(files, snapshot, options)
+    except InvalidRequestError:  # a configuration that means nothing, as a compaction will say
+        tasks = []
+    return RowFacts(
+        num_fragments=len(snapshot.fragments),
+        num_rows=num_rows,
+        num_deleted_rows=num_rows - dataset.count_rows(),
+        num_compactable=sum(len(task.fragment_ids) for task in tasks),
     )
 
 
@@ -140,40 +162,4 @@ def _fragment(fragment: Fragment) -> FragmentReport:
         fragment.num_deleted_rows,
         len(fragment.data_files),
         sum(sizes) if len(sizes) == len(fragment.data_files) else None,
-    )
-
-
-def _indices(snapshot: Snapshot, history: ReuseHistory) -> tuple[IndexReport, ...]:
-    live = BitMap(fragment.id for fragment in snapshot.fragments)
-    names = dict.fromkeys(segment.name for segment in snapshot.indices if not segment.is_system)
-    paths = {field_id: path for field in snapshot.schema.fields for path, field_id in _paths(field)}
-    return tuple(_index(snapshot, name, live, history, paths) for name in names)
-
-
-def _paths(field: LanceField, above: str = "") -> Iterator[tuple[str, FieldId]]:
-    path = f"{above}{field.name}"
-    yield path, field.id
-    for child in field.children:
-        yield from _paths(child, f"{path}.")
-
-
-def _index(
-    snapshot: Snapshot,
-    name: str,
-    live: BitMap,
-    history: ReuseHistory,
-    paths: Mapping[FieldId, str],
-) -> IndexReport:
-    segments = [segment for segment in snapshot.indices if segment.name == name]
-    covered = BitMap()
-    for segment in segments:
-        covered |= effective_coverage(segment, live, history)
-    kind = segments[0].type_name.removesuffix("IndexDetails")
-    return IndexReport(
-        name,
-        kind if kind != "" else _TEXT_OF_UNKNOWN,
-        tuple(paths.get(field_id, f"field {field_id}") for field_id in segments[0].field_ids),
-        len(segments),
-        sum(file.size for segment in segments for file in segment.files),
-        tuple(covered),
     )

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import IndexKind
+from lance_core.index.scalar.writers import segment_writer as scalar
 from lance_core.index.scalar.writers.segment_writer import SCALAR_KINDS, segment_writer
+from lance_core.index.vector.build import given_parameters as vector
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.parameters import QUANTISERS
 from lance_core.scan.projection import PseudoColumn, resolve_projection
+from lance_core.scan.vector_type import vector_type
+from lance_core.schema.arrow import arrow_type
 from lance_core.table.index_metadata import SYSTEM_PREFIX
 
 if TYPE_CHECKING:
@@ -64,12 +70,47 @@ def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorPara
     index_type, column_type = str(index.index_type).upper(), column.arrow_field.type
     if index_type in QUANTISERS:
         return vector_parameters(index_type, column_type, index.parameters)
-    if index_type not in SCALAR_KINDS:
-        names = ", ".join((*SCALAR_KINDS, *QUANTISERS))
-        raise InvalidRequestError(f"index type {index.index_type!r} is none of {names}")
     return segment_writer(
-        IndexKind(index_type),
+        _scalar_kind(index.index_type),
         column_type,
         index.parameters,
         has_stable_row_ids=snapshot.has_stable_row_ids,
     )
+
+
+def usual_index_type(snapshot: Snapshot, column: str) -> str:
+    """Return the type of index that a column gets unless one is asked for.
+
+    Raises ``UnknownColumnError`` if there is no such column.
+
+    Notes
+    -----
+    HTTP page, section 9: IVF_PQ of vectors, else BTREE. That takes no lists and IVF_PQ no bytes, so
+    these get what takes them.
+    """
+    field = snapshot.schema.field(column)
+    vectors = vector_type(field)
+    if vectors is not None:
+        return "IVF_FLAT" if vectors.are_bytes else "IVF_PQ"
+    kind = arrow_type(field)
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return str(IndexKind.LABEL_LIST if is_list else IndexKind.BTREE)
+
+
+def parameters_of(index_type: str) -> tuple[str, ...]:
+    """Return the names of the parameters that a type of index takes.
+
+    Raises ``InvalidRequestError`` if there is no such type.
+    """
+    name = index_type.upper()
+    if name in QUANTISERS:
+        return vector.parameters_of(name)
+    return scalar.parameters_of(_scalar_kind(index_type))
+
+
+def _scalar_kind(index_type: str) -> IndexKind:
+    name = str(index_type).upper()
+    if name not in SCALAR_KINDS:
+        names = ", ".join((*SCALAR_KINDS, *QUANTISERS))
+        raise InvalidRequestError(f"index type {index_type!r} is none of {names}")
+    return IndexKind(name)

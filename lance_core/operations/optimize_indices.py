@@ -67,7 +67,8 @@ def optimize_indices(
 
     Segments of scalar indices that become one are built anew from the rows of their fragments; rows
     of vector indices keep their codes, as long as they are of one model. What was deleted since is
-    no longer in them, and deferred compactions need not be kept for them.
+    no longer in them, and deferred compactions need not be kept for them. Segments that answer
+    nothing, as their fragments are gone, go too.
 
     Parameters
     ----------
@@ -98,13 +99,13 @@ def optimize_indices(
     CommitConflictError
         Others moved rows, or changed the indices, again and again. No file is left.
     """
-    if len(_works(files, snapshot, options)) == 0:
-        return snapshot
     with NewSegments(snapshot) as new:
 
-        def plan(newest: Snapshot) -> CreateIndex:
+        def plan(newest: Snapshot) -> CreateIndex | None:
             new.discard()
             works = _works(files, newest, options)
+            if len(works) == 0:
+                return None
             progress(0, len(works))
             for done, work in enumerate(works, 1):
                 new.keep(work.build(files, newest, memory_bytes))
@@ -135,7 +136,9 @@ def _work(
     useful, number = state.useful, options.num_segments_to_merge
     first = 0 if options.retrain else max(len(useful) - number, 0)
     merged = useful[first:]
-    if len(state.uncovered) == 0 and len(merged) <= 1 and not options.retrain:
+    has_dead = len(merged) > 0 and len(useful) < len(state.segments)
+    is_whole = len(state.uncovered) == 0 and len(merged) <= 1 and not has_dead
+    if is_whole and not options.retrain:
         return None
     if vector_type(state.field(snapshot)) is not None:
         return vector_work(files, snapshot, state, merged, retrain=options.retrain)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError, UnsupportedFeatureError
+from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
 from lance_core.io.metering import metered
+from lance_core.query.index_statistics import segments_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,14 +84,7 @@ def require_index(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     UnsupportedFeatureError
         It is on several columns.
     """
-    known = [each for each in snapshot.indices if not each.is_system]
-    found = [each for each in known if each.name == name]
-    if not found:
-        names = ", ".join(sorted({each.name for each in known}))
-        raise IndexNotFoundError(
-            f'version {snapshot.version} has no index "{name}"; '
-            + (f"there are: {names}" if names else "it has none at all")
-        )
+    found = segments_named(snapshot, name)
     if len({field_id for each in found for field_id in each.field_ids}) != 1:
         raise UnsupportedFeatureError(f'index "{name}" is not one of a single column')
     return found

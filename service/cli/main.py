@@ -8,6 +8,7 @@ from service.cli.cleanup import cleanup
 from service.cli.compact import compact
 from service.cli.delete import delete
 from service.cli.export_openapi import export_openapi
+from service.cli.index import index
 from service.cli.ingest import ingest
 from service.cli.inspect import inspect
 from service.cli.serve import serve
@@ -32,5 +33,6 @@ app.command(rich_help_panel=_DATA)(delete)
 app.add_typer(tag, name="tag", rich_help_panel=_DATA)
 app.command(rich_help_panel=_UPKEEP)(inspect)
 app.command(rich_help_panel=_UPKEEP)(verify)
+app.add_typer(index, name="index", rich_help_panel=_UPKEEP)
 app.command(rich_help_panel=_UPKEEP)(compact)
 app.command(rich_help_panel=_UPKEEP)(cleanup)

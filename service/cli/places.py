@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 
 from lance_core.dataset import Dataset, open_dataset
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FEW_BYTES = 10_000
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
+_BYTES = re.compile(r"(\d{1,12})\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 DatasetArgument = Annotated[
     str,
@@ -44,6 +48,16 @@ StorageOptions = Annotated[
 BranchOption = Annotated[
     str | None, typer.Option("--branch", help="Branch to work on; the main one if left out.")
 ]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="About how much memory to take, such as `512M` or `2G`; 256M if left out. What does"
+        " not fit is put on disk meanwhile.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
 
 
 def parse_options(given: list[str] | None) -> dict[str, str] | None:
@@ -89,13 +103,17 @@ def told_errors() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(text: str, total: int | None) -> Iterator[ProgressBar]:
-    """Show a bar on standard error while the block runs; a spinner where the end is unknown."""
+    """Show a bar on standard error while the block runs, with the time taken and the time left.
+
+    A spinner where the end is unknown.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield ProgressBar(progress, text, total)
@@ -115,6 +133,20 @@ class ProgressBar:
     def move_to(self, done: int, total: int) -> None:
         """Say how much is done of how much."""
         self._progress.update(self._task, completed=done, total=total)
+
+
+def parse_bytes(text: str) -> int:
+    """Read a number of bytes as people write it; units are powers of 1024.
+
+    Examples
+    --------
+    >>> parse_bytes("512M"), parse_bytes("2 GiB"), parse_bytes("1000")
+    (536870912, 2147483648, 1000)
+    """
+    found = _BYTES.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no size; write a number and K, M or G, as 512M")
+    return int(found[1]) << _UNITS[found[2].lower()]
 
 
 def bytes_text(count: int) -> str:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from service.cli.index_list import index_table
 from service.cli.places import bytes_text, rows_text
+from service.cli.show_advice import show_advice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from lance_core.dataset.inspect import DatasetReport, FragmentReport
+    from lance_core.dataset.inspect import DatasetReport
 
 _SHADES = "·░▒▓█"
 _PICTURE_WIDTH = 60
@@ -23,15 +25,18 @@ _FRAGMENTS_SHOWN = 20
 
 
 def show_dataset(console: Console, report: DatasetReport) -> None:
-    """Print versions, schema, fragments, deletions, indices with their coverage, reuse index."""
+    """Print all of a report: what there is, a picture of coverage, and advice."""
     _print_summary(console, report)
     console.print(_schema(report))
     console.print(_versions(report))
     console.print(_fragments(report))
     if report.indices:
-        console.print(_indices(report))
+        table = index_table(report.indices, report.advice)
+        table.title, table.title_justify = "Indices", "left"
+        console.print(table)
     _print_picture(console, report)
     _print_reuse(console, report)
+    show_advice(console, report.advice)
 
 
 def _print_summary(console: Console, report: DatasetReport) -> None:
@@ -89,25 +94,6 @@ def _fragments(report: DatasetReport) -> Table:
     return table
 
 
-def _indices(report: DatasetReport) -> Table:
-    table = Table("index", "type", "columns", title="Indices", title_justify="left")
-    for name in ("segments", "bytes", "fragments", "rows"):
-        table.add_column(name, justify="right")
-    for each in report.indices:
-        covered = set(each.covered)
-        rows = sum(_live(fragment) for fragment in report.fragments if fragment.id in covered)
-        table.add_row(
-            escape(each.name),
-            escape(each.type_name),
-            escape(", ".join(each.columns)),
-            str(each.num_segments),
-            bytes_text(each.num_bytes),
-            f"{len(covered)} of {len(report.fragments)}",
-            f"{_percent(rows, report.num_rows)}",
-        )
-    return table
-
-
 def _print_picture(console: Console, report: DatasetReport) -> None:
     """Print one line of shades for the deleted share and one per index, fragments from the left."""
     fragments = report.fragments
@@ -151,13 +137,5 @@ def _print_reuse(console: Console, report: DatasetReport) -> None:
     )
 
 
-def _live(fragment: FragmentReport) -> int:
-    return fragment.physical_rows - fragment.num_deleted_rows
-
-
 def _share(part: int, whole: int) -> float:
     return part / whole if whole > 0 else 0.0
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * _share(part, whole):.0f} %"

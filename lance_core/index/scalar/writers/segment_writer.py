@@ -103,6 +103,11 @@ def segment_writer(
     return maker.make(column_type, parameters, has_stable_row_ids)
 
 
+def parameters_of(kind: IndexKind) -> tuple[str, ...]:
+    """Return the names of the parameters that a kind takes; one of `SCALAR_KINDS`."""
+    return _MAKERS[kind].parameters
+
+
 @dataclass(frozen=True, slots=True)
 class _Maker:
     """How a kind is made; ``types`` says in words which columns it ``takes``."""

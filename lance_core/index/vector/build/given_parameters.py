@@ -87,7 +87,7 @@ def vector_parameters(
     quantiser, has_graph = QUANTISERS[name], "HNSW" in name
     column = vector_column(column_type)
     wanted = _Wanted(name, {key: value for key, value in given.items() if value is not None})
-    wanted.refuse_unknown((*_COMMON, *_OF_QUANTISER[quantiser], *(_OF_GRAPHS if has_graph else ())))
+    wanted.refuse_unknown(parameters_of(name))
     metric = _metric(wanted, column, quantiser)
     num_bits = wanted.number("num_bits", _BITS[quantiser][0], 0, _MOST)
     if num_bits not in _BITS[quantiser]:
@@ -114,6 +114,12 @@ def vector_parameters(
         codebook=_codebook(wanted, column, num_sub_vectors, num_bits),
         rotation=_rotation(wanted, column.dimension),
     )
+
+
+def parameters_of(index_type: str) -> tuple[str, ...]:
+    """Return the names of the parameters that a type of index takes; one of `QUANTISERS`."""
+    of_graph = _OF_GRAPHS if "HNSW" in index_type else ()
+    return (*_COMMON, *_OF_QUANTISER[QUANTISERS[index_type]], *of_graph)
 
 
 @dataclass(frozen=True, slots=True)

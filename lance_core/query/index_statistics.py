@@ -1,0 +1,338 @@
+"""What the indices of a version are: their kinds, the rows that they cover, and in what shape."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from lance_core.errors import (
+    CorruptFileError,
+    IndexNotFoundError,
+    UnknownColumnError,
+    UnsupportedFeatureError,
+)
+from lance_core.index.coverage import effective_coverage
+from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
+from lance_core.index.scalar.open import open_scalar_segment
+from lance_core.index.vector.build.stored_parameters import stored_parameters
+from lance_core.query.scalar_indices import ScalarIndices
+from lance_core.query.segments import describe_segments
+from lance_core.scan.vector_type import vector_type
+from lance_core.table.frag_reuse import load_frag_reuse
+from lance_core.table.reuse_of_version import reuse_of
+from lance_core.table.reuse_trim import trimmed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lance_core.ids import FieldId
+    from lance_core.index.vector.segment import VectorSegment
+    from lance_core.proto import table_pb2
+    from lance_core.query.segments import OpenedSegment
+    from lance_core.query.session import Session
+    from lance_core.schema.field import LanceField
+    from lance_core.table.index_metadata import IndexMetadata
+    from lance_core.table.snapshot import Snapshot
+
+    _Entry = tuple[IndexMetadata, table_pb2.IndexMetadata]
+    """A segment as a value, and as the manifest has it."""
+
+UNKNOWN_TYPE = "UNKNOWN"
+_DAMAGED = "a file of it is damaged or missing"
+_NO_COLUMN = "its column is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSizes:
+    """How the rows in the files of a vector segment, dead ones included, lie in its partitions."""
+
+    num_partitions: int
+    num_empty: int
+    num_rows: int
+    largest: int
+
+    @property
+    def mean(self) -> float:
+        """Rows of a partition, empty ones included."""
+        return self.num_rows / max(self.num_partitions, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStatistics:
+    """One segment of an index.
+
+    Parameters
+    ----------
+    uuid
+        Names the segment.
+    index_type, metric
+        As of `IndexStatistics`, of this segment.
+    dataset_version
+        Version that it was built from.
+    num_bytes
+        Bytes of its files, as far as they are recorded.
+    covered
+        Live fragments that it is for, ascending; without any it answers nothing.
+    partitions
+        Of vectors; None of other kinds, and where its files cannot be read.
+    num_compactions_behind
+        Deferred compactions that its files have not followed.
+    unused
+        Why queries do not use it; None = they do.
+    """
+
+    uuid: str
+    index_type: str
+    metric: str | None
+    dataset_version: int
+    num_bytes: int
+    covered: tuple[int, ...]
+    partitions: PartitionSizes | None
+    num_compactions_behind: int
+    unused: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """One index with all its segments.
+
+    Parameters
+    ----------
+    name
+        The index.
+    columns
+        Paths of its columns.
+    index_type
+        Such as ``IVF_PQ`` or ``BTREE``; ``UNKNOWN`` where nothing tells.
+    metric
+        Of vectors.
+    type_url
+        Of the details in the manifest; empty where an old writer left them out.
+    index_version
+        Version of the format of its newest segment.
+    created_at_ms
+        When the first segment was made, milliseconds since the epoch; None where not recorded.
+    num_indexed_rows, num_unindexed_rows
+        Live rows of fragments that some segment covers, and of the others.
+    segments
+        The oldest first.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    index_type: str
+    metric: str | None
+    type_url: str
+    index_version: int
+    created_at_ms: int | None
+    num_indexed_rows: int
+    num_unindexed_rows: int
+    segments: tuple[SegmentStatistics, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(each.num_bytes for each in self.segments)
+
+    @property
+    def num_partitions(self) -> int | None:
+        """Partitions of all segments; None of other kinds than vectors."""
+        known = [each.partitions for each in self.segments if each.partitions is not None]
+        return sum(each.num_partitions for each in known) if known else None
+
+    @property
+    def covered(self) -> tuple[int, ...]:
+        """Live fragments that some segment is for, ascending."""
+        return tuple(sorted({each for segment in self.segments for each in segment.covered}))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain values, ready for JSON."""
+        sums = {"num_bytes": self.num_bytes, "num_partitions": self.num_partitions}
+        return {**asdict(self), **sums, "covered": self.covered}
+
+
+def indices_of(session: Session, snapshot: Snapshot) -> tuple[IndexStatistics, ...]:
+    """Describe all indices of a version, in the order of the manifest; those of the table not.
+
+    Opens every segment that covers something, which reads what every query needs of it, and no
+    rows. Segments that cannot be opened are described by what the manifest says.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedFeatureError
+        The Fragment Reuse Index, or a deletion file of an old writer, cannot be read.
+    """
+    describer = _Describer(session, snapshot)
+    return tuple(_index(describer, entries) for entries in _entries(snapshot).values())
+
+
+def index_of_name(session: Session, snapshot: Snapshot, name: str) -> IndexStatistics:
+    """Describe one index; as `indices_of`, or ``IndexNotFoundError``, which tells those there."""
+    segments_named(snapshot, name)
+    return _index(_Describer(session, snapshot), _entries(snapshot)[name])
+
+
+def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
+    """Return the segments of an index; ``IndexNotFoundError``, which tells the names there are."""
+    known = [each for each in snapshot.indices if not each.is_system]
+    found = [each for each in known if each.name == name]
+    if not found:
+        names = ", ".join(sorted({each.name for each in known}))
+        raise IndexNotFoundError(
+            f'version {snapshot.version} has no index "{name}"; '
+            + (f"there are: {names}" if names else "it has none at all")
+        )
+    return found
+
+
+def _entries(snapshot: Snapshot) -> dict[str, list[_Entry]]:
+    """Return the segments of each index, the oldest first."""
+    by_name: dict[str, list[_Entry]] = {}
+    messages = snapshot.manifest.index_section.indices
+    for metadata, message in zip(snapshot.indices, messages, strict=True):
+        if not metadata.is_system:
+            by_name.setdefault(metadata.name, []).append((metadata, message))
+    return by_name
+
+
+def _index(describer: _Describer, found: Sequence[_Entry]) -> IndexStatistics:
+    newest, newest_entry = found[-1]
+    segments = tuple(describer.segment(metadata) for metadata, _ in found)
+    # What is used tells best; what is not may still know what it is.
+    told = [each for each in segments if each.unused is None] + list(segments)
+    types = [each.index_type for each in told if each.index_type != UNKNOWN_TYPE]
+    covered = BitMap.union(BitMap(), *(BitMap(each.covered) for each in segments))
+    created = [each.created_at_ms for each, _ in found if each.created_at_ms is not None]
+    return IndexStatistics(
+        newest.name,
+        tuple(describer.path_of(each) for each in newest.field_ids),
+        types[0] if types else UNKNOWN_TYPE,
+        next((each.metric for each in told if each.metric is not None), None),
+        newest_entry.index_details.type_url,
+        newest.index_version,
+        min(created, default=None),
+        describer.num_rows(covered),
+        describer.num_rows(describer.live - covered),
+        segments,
+    )
+
+
+class _Describer:
+    """Describes segments of one version; belongs to one thread."""
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._history = reuse_of(snapshot.scheduler, snapshot.manifest)
+        self.live = BitMap(snapshot.fragments_by_id)
+        self._vectors: dict[FieldId, Mapping[str, OpenedSegment]] = {}
+
+    @cached_property
+    def _live_rows(self) -> Mapping[int, int]:
+        files, snapshot = self._session.files, self._snapshot
+        return {each.id: files.num_live_rows(snapshot, each) for each in snapshot.fragments}
+
+    @cached_property
+    def _scalars(self) -> ScalarIndices:
+        reuse = load_frag_reuse(self._session.cache, self._snapshot)
+        return ScalarIndices(self._session, self._snapshot, reuse)
+
+    def num_rows(self, fragments: Iterable[int]) -> int:
+        """Return the live rows of fragments."""
+        return sum(self._live_rows[each] for each in fragments)
+
+    def path_of(self, field_id: FieldId) -> str:
+        """Return the path of a column, or what stands for one that is gone."""
+        try:
+            return self._snapshot.schema.path_of(field_id)
+        except UnknownColumnError:
+            return f"field {field_id}"
+
+    def segment(self, metadata: IndexMetadata) -> SegmentStatistics:
+        """Describe a segment."""
+        opened = self._opened(metadata)
+        return SegmentStatistics(
+            uuid=metadata.uuid,
+            index_type=opened.index_type,
+            metric=opened.metric,
+            dataset_version=metadata.dataset_version,
+            num_bytes=sum(file.size for file in metadata.files),
+            covered=tuple(effective_coverage(metadata, self.live, self._history)),
+            partitions=opened.partitions,
+            num_compactions_behind=len(trimmed(self._history, [metadata]).versions),
+            unused=opened.unused,
+        )
+
+    def _opened(self, metadata: IndexMetadata) -> _Opened:
+        kind = classify(metadata)
+        if isinstance(kind, Unusable):
+            return _Opened(_type_in_manifest(metadata), unused=kind.reason)
+        try:
+            field = self._snapshot.schema.by_id(metadata.field_ids[0])
+        except UnknownColumnError:
+            return _Opened(_type_in_manifest(metadata), unused=_NO_COLUMN)
+        is_vector = kind is IndexKind.UNTOLD and vector_type(field) is not None
+        if kind is IndexKind.VECTOR or is_vector:
+            return self._opened_vector(metadata, field)
+        return self._opened_scalar(metadata, field)
+
+    def _opened_vector(self, metadata: IndexMetadata, field: LanceField) -> _Opened:
+        if field.id not in self._vectors:
+            described = describe_segments(self._session, self._snapshot, field, self.live)
+            self._vectors[field.id] = {each.description.uuid: each for each in described}
+        found = self._vectors[field.id][metadata.uuid]
+        seen = found.description
+        metric = seen.metric if seen.metric != "" else None
+        if found.segment is None:
+            return _Opened(_type_in_manifest(metadata), metric, None, seen.reason)
+        return _Opened(seen.kind, metric, _sizes(found.segment))
+
+    def _opened_scalar(self, metadata: IndexMetadata, field: LanceField) -> _Opened:
+        place = self._snapshot.index_place(metadata)
+        try:
+            segment = open_scalar_segment(place, metadata, self._session.cache, field)
+        except (UnusableSegmentError, UnsupportedFeatureError) as error:
+            return _Opened(_type_in_manifest(metadata), unused=str(error))
+        except CorruptFileError:
+            return _Opened(_type_in_manifest(metadata), unused=_DAMAGED)
+        return _Opened(str(segment.kind), unused=self._why_skipped(metadata, field))
+
+    def _why_skipped(self, metadata: IndexMetadata, field: LanceField) -> str | None:
+        try:
+            skipped = self._scalars.skipped([field.id])
+        except CorruptFileError:  # of another segment on the column, which says so itself
+            return None
+        return next((each.reason for each in skipped if each.uuid == metadata.uuid), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What is known of a segment once it was tried to open it."""
+
+    index_type: str
+    metric: str | None = None
+    partitions: PartitionSizes | None = None
+    unused: str | None = None
+
+
+def _sizes(segment: VectorSegment) -> PartitionSizes:
+    lengths = segment.lengths
+    return PartitionSizes(
+        len(lengths), int((lengths == 0).sum()), segment.num_rows, int(lengths.max(initial=0))
+    )
+
+
+def _type_in_manifest(metadata: IndexMetadata) -> str:
+    kind = classify(metadata)
+    if isinstance(kind, IndexKind) and kind not in {IndexKind.VECTOR, IndexKind.UNTOLD}:
+        return str(kind)
+    name = metadata.type_name.removesuffix("IndexDetails")
+    if name != "Vector":
+        return name.upper() if name != "" else UNKNOWN_TYPE
+    try:
+        return stored_parameters(metadata.details)[0]
+    except UnusableSegmentError:
+        return UNKNOWN_TYPE

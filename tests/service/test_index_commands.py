@@ -1,0 +1,254 @@
+"""The commands on indices, as a user types them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import lance
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from lance_core import open_dataset, write_dataset
+from service.cli.main import app
+
+pytestmark = pytest.mark.interop
+
+RUNNER = CliRunner(env={"COLUMNS": "200"})
+DIMENSION = 16
+
+
+def run(*arguments, status=0):
+    done = RUNNER.invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == status, done.output
+    return re.sub(r"\s+", " ", done.output)
+
+
+def run_json(*arguments):
+    return orjson.loads(RUNNER.invoke(app, [*map(str, arguments), "--json"]).stdout)
+
+
+def rows(start, count):
+    vectors = np.random.default_rng(start).standard_normal((count, DIMENSION)).astype(np.float32)
+    return pa.table(
+        {
+            "id": pa.array(range(start, start + count), pa.int64()),
+            "text": [f"row number {i}" for i in range(start, start + count)],
+            "tags": [[f"t{i % 3}"] for i in range(count)],
+            "v": pa.FixedSizeListArray.from_arrays(vectors.ravel(), DIMENSION),
+        }
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    uri = tmp_path / "t.lance"
+    write_dataset(uri, rows(0, 600), max_rows_per_file=200)
+    return uri
+
+
+def statistics(uri, name):
+    return lance.dataset(str(uri)).stats.index_stats(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "theirs"),
+    [
+        ("--type ivf_pq --partitions 2 --sub-vectors 4 --bits 8 --max-iters 5", "IVF_PQ"),
+        ("--type IVF_FLAT --metric cosine --sample-rate 20", "IVF_FLAT"),
+        ("--type ivf_sq --partition-rows 300 --memory 64M", "IVF_SQ"),
+        ("--type ivf_rq --bits 3 --rotation matrix", "IVF_RQ"),
+        ("--type ivf_hnsw_sq --m 8 --ef-construction 30 --max-level 3", "IVF_HNSW_SQ"),
+    ],
+)
+def test_create_builds_an_index_of_vectors_that_pylance_searches(dataset, options, theirs):
+    told = run("index", "create", dataset, "v", *options.split())
+    assert f"version 2: index v_idx ({theirs}" in told
+    assert "600 rows" in told
+    assert statistics(dataset, "v_idx")["index_type"] == theirs
+    query = {"column": "v", "q": rows(0, 1)["v"][0].values.to_numpy(), "k": 1, "nprobes": 10}
+    assert lance.dataset(str(dataset)).to_table(nearest=query)["id"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "figure"),
+    [
+        ("id", "--type btree --zone-rows 50", ("num_pages", 12)),
+        ("id", "--type zonemap --zone-rows 50", ("rows_per_zone", 50)),
+        ("id", "--type bloomfilter --zone-rows 50 --probability 0.01", ("probability", 0.01)),
+        ("id", "--type bitmap", ("num_bitmaps", 600)),
+        ("text", "--type ngram", ("num_ngrams", None)),
+        ("tags", "--type label_list", (None, None)),
+    ],
+)
+def test_create_builds_an_index_of_values_with_its_parameters(dataset, column, options, figure):
+    run("index", "create", dataset, column, *options.split(), "--name", "mine")
+    found = statistics(dataset, "mine")
+    assert (found["num_indexed_rows"], found["num_unindexed_rows"]) == (600, 0)
+    name, value = figure
+    assert value is None or found["segments"][0][name] == value
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("v", "IVF_PQ"), ("id", "BTREE"), ("tags", "LABEL_LIST")]
+)
+def test_create_takes_the_usual_type_of_a_column_unless_it_is_told_one(dataset, column, kind):
+    assert f"index {column}_idx ({kind}" in run("index", "create", dataset, column)
+
+
+def test_create_tells_which_options_a_type_has_a_use_for(dataset):
+    told = run("index", "create", dataset, "v", "--type", "ivf_flat", "--bits", 8, status=2)
+    assert "--bits is of no use to ivf_flat, which takes --metric, --partitions" in told
+    told = run("index", "create", dataset, "id", "--type", "bitmap", "--m", 8, status=2)
+    assert "--m is of no use to bitmap, which takes no such option" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("nope",), "columns are: id, text, tags, v"),
+        (("id", "--type", "ivf_pq"), "takes columns of vectors"),
+        (("v", "--metric", "hamming"), "are compared by l2, cosine or dot"),
+        (("v", "--sub-vectors", 5), "take a divisor"),
+        (("id", "--name", "__lance_x"), "take another one"),
+    ],
+)
+def test_what_cannot_be_built_is_an_error_that_says_what_can(dataset, arguments, wanted):
+    assert wanted in run("index", "create", dataset, *arguments, status=1)
+    assert open_dataset(dataset).version == 1
+
+
+def test_a_memory_that_is_none_is_refused_before_anything_is_opened(tmp_path):
+    for command in (("create", tmp_path / "no", "id"), ("optimize", tmp_path / "no")):
+        told = run("index", *command, "--memory", "lots", status=2)
+        assert "write a number and K, M or G" in told
+
+
+def test_an_index_is_replaced_unless_that_is_forbidden(dataset):
+    run("index", "create", dataset, "id", "--name", "mine")
+    assert "error" in run(
+        "index", "create", dataset, "id", "--name", "mine", "--no-replace", status=1
+    )
+    run("index", "create", dataset, "id", "--name", "mine", "--type", "zonemap")
+    assert statistics(dataset, "mine")["index_type"] == "ZoneMap"
+
+
+def test_too_few_vectors_for_codes_are_told(tmp_path):
+    write_dataset(tmp_path / "t.lance", rows(0, 20))
+    assert "too few vectors to train it" in run("index", "create", tmp_path / "t.lance", "v")
+    (listed,) = run_json("index", "list", tmp_path / "t.lance")
+    assert [each["finding"] for each in listed["advice"]] == ["not_built"]
+
+
+def test_list_shows_what_indices_are_and_what_they_cover(dataset):
+    assert "no indices" in run("index", "list", dataset)
+    options = ("--type", "ivf_sq", "--metric", "dot", "--partitions", 3)
+    run("index", "create", dataset, "v", *options)
+    run("index", "create", dataset, "id")
+    open_dataset(dataset).append(rows(600, 150))
+    told = re.sub(r"[^\w ,.]+", "", run("index", "list", dataset))
+    assert re.search(r"v_idx +v +IVF_SQ +dot +1 +3 +600 +150 +[\d.]+ KiB +stale", told)
+    assert re.search(r"id_idx +id +BTREE +1 +600 +150 ", told)
+    indices = run_json("index", "list", dataset)
+    assert [each["num_unindexed_rows"] for each in indices] == [150, 150]
+    assert [each["covered"] for each in indices] == [[0, 1, 2]] * 2
+
+
+def test_optimize_covers_new_rows_by_a_delta_or_by_merging(dataset):
+    run("index", "create", dataset, "v", "--type", "ivf_flat", "--partitions", 2)
+    assert "nothing to do" in run("index", "optimize", dataset)
+    open_dataset(dataset).append(rows(600, 100))
+    assert "optimized v_idx" in run("index", "optimize", dataset, "--delta")
+    assert statistics(dataset, "v_idx")["num_segments"] == 2
+    open_dataset(dataset).append(rows(700, 100))
+    run("index", "optimize", dataset, "v_idx", "--merge", 2)
+    found = statistics(dataset, "v_idx")
+    assert (found["num_segments"], found["num_indexed_rows"]) == (1, 800)
+    assert "optimized v_idx" in run("index", "optimize", dataset, "--retrain")
+    assert "error" in run("index", "optimize", dataset, "no_such", status=1)
+    told = run("index", "optimize", dataset, "--delta", "--retrain", status=2)
+    assert "give one of" in told
+
+
+def test_drop_removes_an_index_and_says_what_there_is_if_there_is_no_such(dataset):
+    run("index", "create", dataset, "id")
+    assert "id_idx" in run("index", "drop", dataset, "other", status=1)
+    assert "index id_idx is gone" in run("index", "drop", dataset, "id_idx")
+    assert lance.dataset(str(dataset)).describe_indices() == []
+
+
+def advice_of(dataset):
+    report = run_json("inspect", dataset)
+    assert report["advice"] == list(
+        {orjson.dumps(each): each for each in report["advice"]}.values()
+    )
+    return {(each["finding"], each["index"]): each["command"] for each in report["advice"]}
+
+
+def follow(advice):
+    """Run what is advised, as it is written."""
+    for command in dict.fromkeys(advice.values()):
+        program, *words = shlex.split(command)
+        assert program == "lance-serve"
+        run(*words)
+
+
+def test_what_inspect_advises_mends_what_it_found(dataset):
+    run("index", "create", dataset, "v", "--type", "ivf_flat")
+    run("index", "create", dataset, "id")
+    run("index", "create", dataset, "id", "--type", "zonemap", "--name", "zones")
+    for start in range(600, 1200, 100):
+        open_dataset(dataset).append(rows(start, 100))
+        run("index", "optimize", dataset, "v_idx", "--delta")
+    found = advice_of(dataset)
+    assert set(found) == {("fragmented", "v_idx"), ("stale", "id_idx"), ("stale", "zones")}
+    follow(found)
+    assert advice_of(dataset) == {}
+
+
+def test_deferred_compactions_are_folded_in_and_forgotten_as_advised(dataset):
+    run("index", "create", dataset, "id")
+    run("index", "create", dataset, "id", "--type", "zonemap", "--name", "zones")
+    run("compact", dataset, "--indices", "defer")
+    found = advice_of(dataset)
+    assert set(found) == {("left_behind", "id_idx"), ("left_behind", "zones")}
+    assert "remap" in found["left_behind", "id_idx"]
+    follow(found)
+    follow(advice_of(dataset))
+    assert advice_of(dataset) == {}
+    assert "nothing to follow" in run("index", "remap", dataset)
+    assert run_json("inspect", dataset)["reuse"] is None
+    assert lance.dataset(str(dataset)).count_rows("id < 70") == 70
+
+
+def test_segments_whose_fragments_are_gone_go_as_advised(dataset):
+    run("index", "create", dataset, "v", "--type", "ivf_flat")
+    open_dataset(dataset).append(rows(600, 300))
+    run("index", "optimize", dataset, "--delta")
+    open_dataset(dataset).delete("id < 600")
+    found = advice_of(dataset)
+    assert set(found) == {("dead_segments", "v_idx")}
+    follow(found)
+    assert advice_of(dataset) == {}
+    assert statistics(dataset, "v_idx")["num_segments"] == 1
+
+
+def test_small_fragments_and_deleted_rows_are_compacted_as_advised(dataset):
+    for start in range(600, 1600, 100):
+        open_dataset(dataset).append(rows(start, 100))
+    open_dataset(dataset).delete("id % 5 = 0")
+    found = advice_of(dataset)
+    assert set(found) == {("small_fragments", None), ("deleted_rows", None)}
+    assert "lance-serve compact" in run("inspect", dataset)
+    follow(found)
+    assert advice_of(dataset) == {}
+
+
+def test_nothing_is_advised_on_an_old_version(dataset):
+    run("index", "create", dataset, "id")
+    open_dataset(dataset).append(rows(600, 300))
+    assert set(advice_of(dataset)) == {("stale", "id_idx")}
+    assert run_json("inspect", dataset, "--version", "2")["advice"] == []
