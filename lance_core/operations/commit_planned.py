@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
     from lance_core.table.transaction import Operation
 
-    Plan = Callable[[Snapshot], Operation]
-    """Writes what an operation needs, for the rows of one version, and returns the operation."""
+    Plan = Callable[[Snapshot], Operation | None]
+    """Writes what an operation needs, for the rows of one version, and returns the operation; None
+    where nothing has to be done."""
 
 _MAX_PLANS = 20
 _FIRST_PAUSE_S = 0.01
@@ -42,7 +43,7 @@ def commit_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
     Returns
     -------
     Snapshot
-        The version that was committed.
+        The version that was committed; the one planned for where nothing had to be done.
 
     Raises
     ------
@@ -62,6 +63,8 @@ def commit_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
             raise
         before, written = written, new_files(operation, snapshot)
         discard(store, before - written)
+        if operation is None:
+            return snapshot
         try:
             return commit(
                 snapshot.scheduler,
@@ -83,7 +86,7 @@ def _pause(number: int) -> None:
     time.sleep(np.random.default_rng().uniform(0, longest))
 
 
-def new_files(operation: Operation, snapshot: Snapshot) -> set[str]:
+def new_files(operation: Operation | None, snapshot: Snapshot) -> set[str]:
     """Return the data files of an operation's fragments that a version does not have."""
     known = {
         file.path for fragment in snapshot.manifest.message.fragments for file in fragment.files
@@ -91,7 +94,7 @@ def new_files(operation: Operation, snapshot: Snapshot) -> set[str]:
     return {file.path for fragment in _fragments(operation) for file in fragment.files} - known
 
 
-def _fragments(operation: Operation) -> Iterator[table_pb2.DataFragment]:
+def _fragments(operation: Operation | None) -> Iterator[table_pb2.DataFragment]:
     if isinstance(operation, Append | Overwrite | Merge):
         yield from operation.fragments
     elif isinstance(operation, Update):

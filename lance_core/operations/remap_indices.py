@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError, LanceError
+from lance_core.errors import IndexNotFoundError, InvalidRequestError
 from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
@@ -72,11 +72,9 @@ def remap_indices(
     Lance table format, section "Writing and trimming": the new segments are as of the version whose
     history was followed.
     """
-    if len(_left_behind(snapshot, names)) == 0:
-        return snapshot
     with NewSegments(snapshot) as new:
 
-        def plan(newest: Snapshot) -> CreateIndex:
+        def plan(newest: Snapshot) -> CreateIndex | None:
             new.discard()
             works = _left_behind(newest, names)
             moves = RowMoves.of(files, newest)
@@ -90,17 +88,10 @@ def remap_indices(
                     replaced.append(entry)
                 progress(done, len(works))
             if len(replaced) == 0:
-                raise _NoneCanFollowError
+                return None
             return CreateIndex(new.segments, tuple(replaced))
 
-        try:
-            return commit_planned(snapshot, plan)
-        except _NoneCanFollowError:
-            return snapshot
-
-
-class _NoneCanFollowError(LanceError):
-    """No segment can follow, as their files show; never reaches the user."""
+        return commit_planned(snapshot, plan)
 
 
 def _followed(

@@ -247,3 +247,22 @@ def test_a_crash_leaves_folders_that_no_version_names_and_a_cleanup_removes_them
     assert {each.parent for each in path.glob("_indices/*/*")} == named
     create(path, "IVF_SQ", "l2")
     check(path, "IVF_SQ", "l2")
+
+
+def test_bringing_an_index_up_to_date_looks_at_what_others_did_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    create(path, "IVF_SQ", "l2")
+    insert(path, 5000, NUM_MORE)
+    before = table(path)
+    first = table(path).optimize_indices()
+    assert before.optimize_indices().version == first.version
+    insert(path, 6000, NUM_MORE)
+    before = table(path)
+    lance.dataset(str(path)).delete("id % 4 = 2")
+    compact(path)
+    before.optimize_indices()
+    assert coverage(path) == [sorted(table(path).snapshot.fragments_by_id)]
+    assert stored_ids(path) == live_ids(path)
+    assert len({each.parent for each in path.glob("_indices/*/*")}) == 4  # three were replaced
+    check(path, "IVF_SQ", "l2")
