@@ -99,13 +99,13 @@ def optimize_indices(
     CommitConflictError
         Others moved rows, or changed the indices, again and again. No file is left.
     """
-    if len(_works(files, snapshot, options)) == 0:
-        return snapshot
     with NewSegments(snapshot) as new:
 
-        def plan(newest: Snapshot) -> CreateIndex:
+        def plan(newest: Snapshot) -> CreateIndex | None:
             new.discard()
             works = _works(files, newest, options)
+            if len(works) == 0:
+                return None
             progress(0, len(works))
             for done, work in enumerate(works, 1):
                 new.keep(work.build(files, newest, memory_bytes))
