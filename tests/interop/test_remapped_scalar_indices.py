@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -13,9 +14,11 @@ from pyroaring import BitMap
 
 import lance_core
 from lance_core.errors import (
+    CommitConflictError,
     CorruptFileError,
     IndexNotFoundError,
     InvalidRequestError,
+    StoreUnavailableError,
     UnsupportedFeatureError,
 )
 from lance_core.io.metering import metered
@@ -31,6 +34,7 @@ from lance_core.operations.remap_indices import remap_indices
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from tests.committed import opened
 from tests.compacted import compacted
+from tests.failing_store import fail_at
 from tests.opened_table import open_table
 from tests.scalar_tables import TESTS, rows, write_table
 from tests.verified import verified
@@ -219,6 +223,59 @@ def test_an_index_made_meanwhile_is_followed_too(tmp_path: Path) -> None:
 
 def opened_at(root: Path, version: int) -> Snapshot:
     return lance_core.open_dataset(root, version).snapshot
+
+
+def test_files_written_for_a_compaction_that_conflicts_are_removed(tmp_path: Path) -> None:
+    dataset: Any = lance.write_dataset(rows(0, 600), str(tmp_path), max_rows_per_file=100)
+    dataset.create_scalar_index("id", "BTREE")
+    table = open_table(tmp_path)
+    (task,) = plan_compaction(table.files, table.snapshot, CompactionOptions(WHOLE))
+    result = execute_group(table.files, table.snapshot, task)
+    before = folders(tmp_path)
+    lance.dataset(str(tmp_path)).delete("id = 5")
+    with pytest.raises(CommitConflictError):
+        commit_compaction(table.snapshot, [result], IndexTreatment.REMAP)
+    assert folders(tmp_path) == before
+    assert len(list((tmp_path / "data").iterdir())) == 6
+
+
+def test_an_index_that_others_replaced_meanwhile_follows_as_it_is_then(tmp_path: Path) -> None:
+    dataset: Any = lance.write_dataset(rows(0, 600), str(tmp_path), max_rows_per_file=100)
+    dataset.create_scalar_index("id", "BTREE", name="i")
+    dataset.create_scalar_index("small", "BITMAP", name="j")
+    lance.dataset(str(tmp_path)).optimize.compact_files(defer_index_remap=True)
+    stale = opened(tmp_path)
+    theirs: Any = lance.dataset(str(tmp_path))
+    theirs.create_scalar_index("id", "BTREE", name="i", replace=True)
+    after = remap_indices(SESSION.files, stale)
+    assert {each.name: each.dataset_version for each in after.indices} == {
+        REUSE_INDEX_NAME: 4,
+        "i": stale.version,
+        "j": stale.version + 1,
+    }
+    check_answers(tmp_path, ["id = 77", "small = 3"])
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 7])
+def test_a_crash_leaves_the_index_as_it_was_or_as_it_is_to_be(
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are opened and put: of rows, of the ids reserved, of the index, of the commit."""
+    dataset: Any = lance.write_dataset(rows(0, 300), str(tmp_path), max_rows_per_file=100)
+    dataset.create_scalar_index("id", "BTREE")
+    opened_table = lance_core.open_dataset(tmp_path)
+    kind = type(opened_table.snapshot.scheduler.store)
+    monkeypatch.setattr(kind, "delete", lambda *_: None)  # as if the process had died
+    fail_at(monkeypatch, kind, at)
+    with pytest.raises(StoreUnavailableError):
+        opened_table.compact(indices="remap")
+    monkeypatch.undo()
+    assert verified(tmp_path) == []
+    check_answers(tmp_path, ["id = 77", "id IS NULL"])
+    lance_core.open_dataset(tmp_path).compact(indices="remap")
+    lance_core.open_dataset(tmp_path).cleanup(older_than=timedelta(0), delete_unverified=True)
+    assert folders(tmp_path) == {each.uuid for each in opened(tmp_path).indices}
+    check_answers(tmp_path, ["id = 77", "id IS NULL"])
 
 
 def test_a_damaged_index_stops_the_compaction_and_leaves_no_file(tmp_path: Path) -> None:
