@@ -45,6 +45,40 @@ def shorten_lists(
 
 
 @kernel
+def hang_copies(draft: Draft, copies: NDArray[np.uint32], originals: NDArray[np.uint32]) -> None:
+    """Link rows to copies of them, which have no links yet.
+
+    The first copy takes a place in the list of the row, the last if there is no other; the others
+    hang from it as a tree. Each leads back.
+
+    Parameters
+    ----------
+    copies, originals
+        As in `lance_core.index.vector.build.graph_copies.RowCopies`.
+    """
+    links, num_children = draft.links, draft.wide - 1
+    start = 0
+    while start < len(copies):
+        original = int(np.int64(originals[start]))
+        stop = start + 1
+        while stop < len(copies) and int(np.int64(originals[stop])) == original:
+            stop += 1
+        place = list_of(draft, 0, original)
+        count = min(int(np.int64(links[place])) + 1, draft.wide)
+        links[place + count] = copies[start]
+        links[place] = count
+        for at in range(start, stop):
+            place = list_of(draft, 0, int(np.int64(copies[at])))
+            first = start + (at - start) * num_children + 1
+            end = max(min(first + num_children, stop), first)
+            links[place + 1] = original
+            for child in range(first, end):
+                links[place + 2 + child - first] = copies[child]
+            links[place] = 1 + end - first
+        start = stop
+
+
+@kernel
 def link_unreached(
     rows: GraphRows,
     draft: Draft,

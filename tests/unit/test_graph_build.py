@@ -12,6 +12,7 @@ import pytest
 from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
 from lance_core.index.vector.build import graph as graph_module
 from lance_core.index.vector.build.graph import GraphBuilder, PartitionGraph
+from lance_core.index.vector.build.graph_copies import find_copies
 from lance_core.index.vector.build.graph_rows import table_of_pairs
 from lance_core.index.vector.build.model import (
     FlatCoding,
@@ -202,6 +203,20 @@ def test_every_one_of_many_equal_rows_is_reached(num_others: int) -> None:
     codes = np.concatenate([equal, draw(BOUNDS, Metric.L2, num_others).astype(np.uint8)])
     graph = GraphBuilder(model(BOUNDS)).build(codes)
     assert_sound(graph, len(codes), SMALL)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 12])
+def test_copies_hang_from_the_first_row_that_they_equal(width: int) -> None:
+    rows = np.random.default_rng(6).integers(0, 3, (400, width), np.uint8)
+    copies = find_copies(rows)
+    firsts: dict[bytes, int] = {}
+    for row, values in enumerate(rows):
+        firsts.setdefault(values.tobytes(), row)
+    found = dict(zip(copies.rows.tolist(), copies.originals.tolist(), strict=True))
+    wanted = {row: firsts[values.tobytes()] for row, values in enumerate(rows)}
+    assert found == {row: first for row, first in wanted.items() if row != first}
+    graph = GraphBuilder(model(BOUNDS)).build(rows)
+    assert_sound(graph, 400, SMALL)
 
 
 def test_groups_far_from_each_other_are_reached() -> None:

@@ -19,11 +19,18 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.vector.build.assign import NUM_THREADS
+from lance_core.index.vector.build.graph_copies import find_copies
 from lance_core.index.vector.build.graph_draft import draw_levels, empty_draft, workspace
 from lance_core.index.vector.build.graph_rows import RowSpace, row_space
 from lance_core.index.vector.build.model import GraphParameters
 from lance_core.kernels.graph_build import batch_end, link_back, link_forward, link_serially
-from lance_core.kernels.graph_finish import link_unreached, pack_lists, score_links, shorten_lists
+from lance_core.kernels.graph_finish import (
+    hang_copies,
+    link_unreached,
+    pack_lists,
+    score_links,
+    shorten_lists,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.vector.build.graph_copies import RowCopies
     from lance_core.index.vector.build.graph_draft import Levels
     from lance_core.index.vector.build.model import VectorModel
     from lance_core.kernels.graph_draft import Draft, Workspace
@@ -168,12 +176,13 @@ class GraphBuilder:
             )
         prepared = self._space.prepare(codes)
         rows = self._space.bind(prepared)
-        levels = draw_levels(num_nodes, parameters)
+        copies = find_copies(prepared)
+        levels = draw_levels(num_nodes, copies.rows, parameters)
         draft = empty_draft(levels, parameters)
         num_parts = 1 if pool is None else NUM_THREADS
         team = _Team(pool, [workspace(draft, parameters) for _ in range(num_parts)])
         _link(rows, draft, levels, parameters.ef_construction, team)
-        return _finish(rows, draft, levels, parameters.ef_construction, team)
+        return _finish(rows, draft, levels, copies, parameters.ef_construction, team)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +206,7 @@ class _Team:
 
 def _link(rows: GraphRows, draft: Draft, levels: Levels, ef: int, team: _Team) -> None:
     """Add all nodes; the first has no neighbours then."""
-    order, of_node, num_nodes = levels.order, levels.of_node, draft.num_nodes
+    order, of_node, num_nodes = levels.order, levels.of_node, len(levels.order)
     num_serial = num_nodes if len(team.works) == 1 else min(_SERIAL_ROWS, num_nodes)
     start = link_serially(rows, draft, order, of_node, 1, num_serial, ef, team.works[0])
     while start < num_nodes:
@@ -215,11 +224,14 @@ def _link_batch(
     team.run(lambda part, work: back(part, len(team.works), work))
 
 
-def _finish(rows: GraphRows, draft: Draft, levels: Levels, ef: int, team: _Team) -> PartitionGraph:
+def _finish(
+    rows: GraphRows, draft: Draft, levels: Levels, copies: RowCopies, ef: int, team: _Team
+) -> PartitionGraph:
     """Link what cannot be reached, and turn lists into columns."""
     nodes, num_nodes = levels.nodes, draft.num_nodes
     entry_point = int(levels.order[0])
     team.share(len(nodes), partial(shorten_lists, rows, draft, nodes))
+    hang_copies(draft, copies.rows, copies.originals)
     parents, waiting = np.empty((2, num_nodes), np.uint32)
     reached = np.zeros((num_nodes >> 6) + 1, np.uint64)
     link_unreached(rows, draft, entry_point, ef, parents, waiting, reached, team.works[0])

@@ -22,7 +22,7 @@ class Levels(NamedTuple):
     Parameters
     ----------
     order
-        All nodes, uint32, in the order in which they are added.
+        The nodes that are added one by one, uint32, in the order of that: copies are not.
     of_node
         The highest level of each, int8.
     nodes
@@ -37,12 +37,14 @@ class Levels(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-def draw_levels(num_nodes: int, parameters: GraphParameters) -> Levels:
+def draw_levels(num_nodes: int, copies: NDArray[np.uint32], parameters: GraphParameters) -> Levels:
     """Draw levels: each has the ``m``-th part of the nodes of that below it."""
     generator = np.random.default_rng(_SEED)
     heights = generator.standard_exponential(num_nodes) / np.log(parameters.max_connections)
     of_node = np.minimum(heights, parameters.max_level - 1).astype(np.int8)
-    drawn = generator.permutation(num_nodes).astype(np.uint32)
+    of_node[copies] = 0
+    drawn = np.delete(np.arange(num_nodes, dtype=np.uint32), copies)
+    generator.shuffle(drawn)
     order = drawn[np.argsort(-of_node[drawn], kind="stable")]
     of_levels = [np.flatnonzero(of_node >= level) for level in range(parameters.max_level)]
     return Levels(
@@ -55,7 +57,7 @@ def draw_levels(num_nodes: int, parameters: GraphParameters) -> Levels:
 
 def empty_draft(levels: Levels, parameters: GraphParameters) -> Draft:
     """Return a graph without links."""
-    num_nodes = len(levels.order)
+    num_nodes = len(levels.of_node)
     num_upper = len(levels.nodes) - num_nodes
     narrow = parameters.max_connections
     wide, slack = 2 * narrow, narrow // 2
