@@ -101,6 +101,8 @@ def test_clear_clusters_are_found(num_clusters):
 def test_loss_is_the_sum_of_the_distances_before_the_last_move(metric):
     vectors = draw(2000, 6)
     trained = train_centroids(vectors, 20, metric)
+    if metric == Metric.DOT:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     _, distance = assign(vectors, trained.centroids, metric)
     assert distance.sum() < trained.loss < distance.sum() + 0.02 * abs(distance.sum())
 
@@ -116,6 +118,15 @@ def test_centroids_are_means_of_their_rows():
 def test_dot_gives_directions():
     centroids = train_centroids(draw(3000, 12) * 5, 40, Metric.DOT).centroids
     np.testing.assert_allclose(np.linalg.norm(centroids, axis=1), 1, rtol=1e-6)
+
+
+def test_vectors_count_alike_for_dot_whatever_their_length():
+    vectors = draw(3000, 12)
+    longer = vectors * np.ldexp(1, np.arange(len(vectors)) % 5).astype(np.float32)[:, np.newaxis]
+    of_longer, of_all = (
+        train_centroids(some, 40, Metric.DOT).centroids for some in (longer, vectors)
+    )
+    np.testing.assert_allclose(of_longer, of_all, atol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_centroids_and_another_one_others():

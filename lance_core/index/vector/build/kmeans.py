@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 MAX_ITERATIONS = 50
 SEED = 42
-_SETTLED, _NEARLY_SETTLED = 1e-3, 1e-2
-"""Rounds over a part of the sample, and over all of it, end at this gain; see `Effort`."""
+_SETTLED, _NEARLY_SETTLED = 1e-4, 5e-3
+"""Where rounds over all of the sample end, of few clusters and of many; see `Effort`."""
+_FEW_CLUSTERS = 256
+_PART_SETTLED = 1e-3
+"""Where rounds over less than all of it end."""
 _SPLIT_INTO = 32
 _SPLIT_ROUNDS = 6
 _MOST_SPLITS = 8
@@ -63,7 +66,8 @@ class Clusters(Generic[Number]):
     centroids
         Shape ``(P, d)``.
     loss
-        Sum of the distances of the sample to their centroids, those of the last round.
+        Sum of the distances of the sample to their centroids, those before the last move; with dot
+        those of vectors of unit length.
     """
 
     centroids: NDArray[Number]
@@ -88,7 +92,8 @@ def train_centroids(
     num_clusters
         How many centroids to return; more than the distinct vectors of the sample are repeated.
     metric
-        ``l2`` and ``cosine`` give means, ``dot`` vectors of unit length.
+        ``l2`` and ``cosine`` give means, ``dot`` the directions of sums. Vectors count alike for
+        these whatever their length, or those of short ones would be left to a few partitions.
     max_iterations
         Rounds over the sample at most, over a part of it or all. They end when they hardly gain.
     seed
@@ -106,7 +111,9 @@ def train_centroids(
     Vector index page, sections 3 and 8.
     """
     numbers, exponent = without_extremes(sample)
-    effort = Effort(max_iterations, _NEARLY_SETTLED, seed)
+    if metric == Metric.DOT:
+        numbers = _of_unit_length(numbers)
+    effort = Effort(max_iterations, _gain(num_clusters), seed)
     trained = cluster(numbers, num_clusters, FloatSpace(metric, NUM_THREADS), effort, progress)
     if metric == Metric.DOT or exponent == 0:
         return trained
@@ -123,7 +130,7 @@ def train_byte_centroids(
     progress: Callable[[int, int], None] | None = None,
 ) -> Clusters[np.uint8]:
     """Train the centroids of partitions of bytes under hamming, as `train_centroids` does."""
-    effort = Effort(max_iterations, _NEARLY_SETTLED, seed)
+    effort = Effort(max_iterations, _gain(num_clusters), seed)
     return cluster(sample, num_clusters, BitSpace(NUM_THREADS), effort, progress)
 
 
@@ -140,6 +147,14 @@ def without_extremes(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32],
     return np.ldexp(vectors, -exponent), exponent
 
 
+def _of_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divide vectors by their length, those without one by 1."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = vectors / lengths[:, np.newaxis]
+    return unit
+
+
 def cluster(
     sample: NDArray[Number],
     num_clusters: int,
@@ -154,14 +169,18 @@ def cluster(
     generator = np.random.default_rng(effort.seed)
     watch = _Watch(progress, effort.max_iterations)
     centroids = _split(vectors, num_clusters, space, generator, _MOST_SPLITS)
-    gain = _SETTLED
     if len(vectors) > 2 * _FEW_ROWS * num_clusters:
         few = vectors[_some_rows(len(vectors), _FEW_ROWS * num_clusters, generator)]
         rounds = effort.max_iterations // 2
-        centroids = _settle(few, centroids, space, generator, rounds, gain, watch).centroids
-        gain = effort.gain
+        partly = _settle(few, centroids, space, generator, rounds, _PART_SETTLED, watch)
+        centroids = partly.centroids
     rounds = effort.max_iterations - watch.done
-    return _settle(vectors, centroids, space, generator, rounds, gain, watch)
+    return _settle(vectors, centroids, space, generator, rounds, effort.gain, watch)
+
+
+def _gain(num_clusters: int) -> float:
+    """Tell where to end: rounds take time as the square of the clusters, and gain less of many."""
+    return _SETTLED if num_clusters <= _FEW_CLUSTERS else _NEARLY_SETTLED
 
 
 @dataclass(slots=True)
@@ -193,7 +212,9 @@ def _split(
     few = _num_parts(num_clusters)
     first = _spread_rows(vectors, few, space, generator)
     watch = _Watch(None, _SPLIT_ROUNDS)
-    groups = _settle(vectors, first, space, generator, _SPLIT_ROUNDS, _SETTLED, watch).centroids
+    groups = _settle(
+        vectors, first, space, generator, _SPLIT_ROUNDS, _PART_SETTLED, watch
+    ).centroids
     if num_clusters == few:
         return groups
     labels, _ = space.assign(vectors, groups)
