@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lance_core.dataset.indices import DatasetIndices
 from lance_core.dataset.maintenance import DatasetMaintenance
+from lance_core.dataset.segments import DatasetSegments
 from lance_core.dataset.versions import DatasetVersions
 from lance_core.errors import InvalidRequestError
 from lance_core.operations.add_columns import (
@@ -40,7 +41,7 @@ _MAX_ROWS_PER_FILE = 1 << 20
 _MAX_BYTES_PER_FILE = 90 << 30
 
 
-class Dataset(DatasetIndices, DatasetMaintenance, DatasetVersions):
+class Dataset(DatasetIndices, DatasetSegments, DatasetMaintenance, DatasetVersions):
     """One immutable version of a dataset; safe to share between threads.
 
     Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on

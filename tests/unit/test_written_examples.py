@@ -12,6 +12,7 @@ PRINTED = [
     "<LanceFileReader example.lance: 3 rows of id, tags; format 2.2>",
     '{"a":[2.5],"b":1}',
     "3 7",
+    "4500",
 ]
 BLOCKS = [
     block
