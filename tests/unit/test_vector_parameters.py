@@ -52,6 +52,9 @@ def test_sub_vectors_have_16_or_8_coordinates_where_these_fit(
         ("IVF_FLAT", {"num_partitions": 50}, 20, 20),
         ("IVF_PQ", {"num_partitions": 50}, 5_000, 19),
         ("IVF_PQ", {"num_partitions": 50}, 10, 1),
+        ("IVF_PQ", {"num_partitions": 600, "sample_rate": 3}, 1_500, 500),
+        ("IVF_PQ", {"target_partition_size": 100}, 1_500, 15),
+        ("IVF_PQ", {"target_partition_size": 5, "sample_rate": 10}, 1_500, 300),
         ("IVF_FLAT", {"ivf_centroids": CENTROIDS}, 1, 3),
     ],
 )

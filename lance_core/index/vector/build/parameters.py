@@ -31,8 +31,6 @@ QUANTISERS: dict[str, Quantiser] = {
 """How each type of index codes vectors."""
 
 _MOST_PARTITIONS = 4096
-_PQ_ROWS = 256
-"""Of a partition, at least."""
 _SQ_SAMPLE = 1 << 16
 _VALUE_TYPES = (pa.float16(), pa.float32(), pa.float64(), pa.uint8())
 
@@ -119,16 +117,18 @@ class VectorParameters:
 
         Notes
         -----
-        Vector index page, section 8: never more than vectors, or a 256th of them with PQ. Where
-        none are asked for, 4096 at most as in pylance, or the root of the rows where that is more.
+        As pylance 14.0.2: never more than vectors, and of those that PQ is asked for no more than
+        find a whole sample each. Where none are asked for, 4096 at most as in pylance, or the root
+        of the rows where that is more.
         """
         if self.centroids is not None:
             return len(self.centroids)
-        wanted = self.num_partitions
+        wanted, most = self.num_partitions, num_vectors
         if wanted is None:
             usual = num_vectors // self.target_partition_size
             wanted = min(usual, max(_MOST_PARTITIONS, isqrt(num_vectors)))
-        most = num_vectors // _PQ_ROWS if self.quantiser == "PQ" else num_vectors
+        elif self.quantiser == "PQ":
+            most = num_vectors // self.sample_rate
         return max(min(wanted, most), 1)
 
     def sample_size(self, num_vectors: int) -> int:
