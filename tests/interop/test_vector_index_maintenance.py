@@ -266,3 +266,30 @@ def test_bringing_an_index_up_to_date_looks_at_what_others_did_meanwhile(tmp_pat
     assert stored_ids(path) == live_ids(path)
     assert len({each.parent for each in path.glob("_indices/*/*")}) == 4  # three were replaced
     check(path, "IVF_SQ", "l2")
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_HNSW_SQ"])
+def test_old_values_of_changed_columns_do_not_come_back(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "t"
+    insert(path, 0, NUM_ROWS)
+    create(path, kind, "l2")
+    dataset = lance.dataset(str(path))
+    fragment = dataset.get_fragment(1)
+    assert fragment is not None
+    rows = fragment.to_table(columns=["v"], with_row_id=True)
+    moved = rows["v"].combine_chunks().values.to_numpy() + np.float32(50)
+    update = pa.table(
+        {"_rowid": rows["_rowid"], "v": pa.FixedSizeListArray.from_arrays(pa.array(moved), 32)}
+    )
+    updated, fields = fragment.update_columns(update, left_on="_rowid", right_on="_rowid")
+    operation = lance.LanceOperation.Update(
+        updated_fragments=[updated], fields_modified=fields, update_mode="rewrite_columns"
+    )
+    lance.LanceDataset.commit(str(path), operation, read_version=dataset.version)
+    assert coverage(path) == [[0]]
+    optimize(path, "ours")
+    assert coverage(path) == [[0, 1]]
+    assert stored_ids(path) == live_ids(path)
+    check(path, kind, "l2")
+    found = table(path).search(moved[:32], 1, columns=["id", "v"], nprobes=10, refine_factor=20)
+    np.testing.assert_array_equal(found["v"][0].values.to_numpy(), moved[:32])
