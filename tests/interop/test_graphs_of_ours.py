@@ -132,4 +132,5 @@ def test_links_have_the_distances_that_pylance_writes(
     offsets = np.cumsum([0, *lists.value_lengths().to_pylist()]).astype(np.int32)
     found = np.empty(len(links), np.float32)
     score_links(space.bind(rows), nodes, offsets, links.copy(), found, 0, len(codes))
-    np.testing.assert_allclose(found, distances.flatten().to_numpy(), rtol=1e-4, atol=1e-4)
+    # With dot, sums of hundreds cancel out.
+    np.testing.assert_allclose(found, distances.flatten().to_numpy(), rtol=1e-4, atol=2e-3)
