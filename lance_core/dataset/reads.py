@@ -13,7 +13,8 @@ from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
 from lance_core.query.explain import PlanReport
-from lance_core.query.prewarm import ignore_progress
+from lance_core.query.prewarm import ignore_progress, scalar_field
+from lance_core.query.prewarm_scalar import warm_scalar_index
 from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
 from lance_core.scan.ordering import OrderBy
 from lance_core.scan.projection import resolve_projection
@@ -346,7 +347,7 @@ class DatasetReads:
         index
             Name of the index.
         partitions
-            Partitions of each of its segments; None = all.
+            Partitions of each of its segments; None = all. An index of values has none.
         progress
             Called after each piece of some megabytes with how far it is.
         deadline
@@ -359,9 +360,14 @@ class DatasetReads:
         InvalidRequestError
             No segment has such a partition.
         UnsupportedFeatureError
-            It is no vector index.
+            It is an index of several columns.
         """
-        return self._engine.prewarm(index, partitions, progress, deadline)
+        field_id = scalar_field(self.snapshot, index)
+        if field_id is None:
+            return self._engine.prewarm(index, partitions, progress, deadline)
+        return warm_scalar_index(
+            self.session, self.snapshot, field_id, index, partitions, progress, deadline
+        )
 
     @property
     def cache_stats(self) -> StoreFigures:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+from lance_core.index.registry import IndexKind, classify
 from lance_core.io.metering import metered
 from lance_core.query.index_statistics import segments_named
+from lance_core.scan.vector_type import vector_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.byte_cache import ByteCache
+    from lance_core.ids import FieldId
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.query.deadline import Deadline
     from lance_core.query.plan import SegmentDescription, SkippedSegment
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
-_PIECE_BYTES = 8 << 20
+PIECE_BYTES = 8 << 20
 """Loaded at a time: a query that wants one of these partitions meanwhile waits for all of them."""
 
 
@@ -38,9 +41,10 @@ class Prewarmed:
     index_name
         The index.
     partitions, partitions_total
-        Partitions of all segments that are in memory, of those that are wanted.
+        Partitions of all segments that are in memory, of those that are wanted. Of an index of
+        values parts of its files, such as pages.
     rows
-        Rows in them.
+        Rows in them; 0 of an index of values.
     nbytes
         Memory that they take.
     bytes_read, store_requests
@@ -88,6 +92,16 @@ def require_index(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     if len({field_id for each in found for field_id in each.field_ids}) != 1:
         raise UnsupportedFeatureError(f'index "{name}" is not one of a single column')
     return found
+
+
+def scalar_field(snapshot: Snapshot, name: str) -> FieldId | None:
+    """Return the column of an index of values, None of one of vectors; as `require_index`."""
+    segments = require_index(snapshot, name)
+    field_id = segments[0].field_ids[0]
+    kinds = {classify(each) for each in segments}
+    if IndexKind.VECTOR in kinds or vector_type(snapshot.schema.by_id(field_id)) is not None:
+        return None
+    return field_id
 
 
 class IndexWarmer:
@@ -171,12 +185,12 @@ class IndexWarmer:
             piece = left[: _piece_length(segment, left, self._row_bytes)]
             expected = int(segment.lengths[piece].sum() * self._row_bytes)
             if done.nbytes + expected > self._room:
-                yield replace(done, stopped=self._why_stopped())
+                yield replace(done, stopped=why_stopped(self._budget))
                 return
             held = bound.partitions.acquire(piece)
             nbytes = sum(block.nbytes for block in held.blocks)
             if done.nbytes + nbytes > self._room:
-                yield replace(done, stopped=self._why_stopped())
+                yield replace(done, stopped=why_stopped(self._budget))
                 return
             self._row_bytes = max(self._row_bytes, nbytes / max(held.num_rows, 1))
             done = replace(
@@ -188,8 +202,10 @@ class IndexWarmer:
             left = left[len(piece) :]
             yield done
 
-    def _why_stopped(self) -> str:
-        return f"more does not fit into the cache budget of {self._budget} bytes"
+
+def why_stopped(budget: int) -> str:
+    """Say that the budget of the cache ended."""
+    return f"more does not fit into the cache budget of {budget} bytes"
 
 
 def _piece_length(segment: VectorSegment, left: NDArray[np.int64], row_bytes: float) -> int:
@@ -197,7 +213,7 @@ def _piece_length(segment: VectorSegment, left: NDArray[np.int64], row_bytes: fl
     if row_bytes == 0:
         return 1
     ends = np.cumsum(segment.lengths[left])
-    return max(1, int(np.searchsorted(ends, _PIECE_BYTES / row_bytes, side="right")))
+    return max(1, int(np.searchsorted(ends, PIECE_BYTES / row_bytes, side="right")))
 
 
 def _wanted(description: SegmentDescription, partitions: Sequence[int] | None) -> NDArray[np.int64]:

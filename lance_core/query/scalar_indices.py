@@ -102,6 +102,15 @@ class ScalarIndices:
         self._reuse = reuse
         self._columns: dict[FieldId, ColumnIndices] = {}
 
+    def opened(self, field_id: FieldId, name: str) -> list[ScalarSegment]:
+        """Return the segments of an index that can be asked; errors as `queries`."""
+        return [
+            self._open(covering.metadata, field_id)
+            for index in self._on_field(field_id).indices
+            if index.name == name
+            for covering in index.segments
+        ]
+
     def skipped(self, field_ids: Iterable[int]) -> tuple[SkippedSegment, ...]:
         """Return the segments on some columns that cannot be used, and why; errors as `queries`."""
         columns = [self._on_field(FieldId(each)) for each in dict.fromkeys(field_ids)]

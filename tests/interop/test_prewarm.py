@@ -16,7 +16,6 @@ from lance_core.errors import (
     DeadlineExceededError,
     IndexNotFoundError,
     InvalidRequestError,
-    UnsupportedFeatureError,
 )
 from lance_core.index.vector.blocks import load_blocks
 from lance_core.io.counting_store import CountingStore
@@ -124,11 +123,6 @@ def test_a_partition_that_no_segment_has_is_refused(folder: Path, partition: int
 def test_an_index_that_is_not_there_is_not_found(folder: Path) -> None:
     with pytest.raises(IndexNotFoundError, match=r"there are: share_idx, vec_idx"):
         open_dataset(folder).prewarm("no_such")
-
-
-def test_an_index_of_another_kind_is_refused(folder: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="share"):
-        open_dataset(folder).prewarm("share_idx")
 
 
 def test_it_stops_at_its_deadline(folder: Path) -> None:

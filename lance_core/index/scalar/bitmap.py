@@ -62,6 +62,15 @@ class BitmapSegment:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.file.reader.watch_growth(told)
 
+    @property
+    def num_parts(self) -> int:
+        """Sets, that of null included."""
+        return self.file.reader.num_rows
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring sets into the cache; return the memory they take."""
+        return self.file.load_sets(range(start, stop))
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""
         if not can_be_ranges(query, self.file.key_type):

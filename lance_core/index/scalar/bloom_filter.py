@@ -71,6 +71,13 @@ class _Filters:
     def nbytes(self) -> int:
         return 0
 
+    @property
+    def num_parts(self) -> int:
+        return len(self._block_ranges())
+
+    def load_parts(self, start: int, stop: int) -> int:
+        return sum(each.nbytes for each in self._blocks(self._block_ranges()[start:stop]))
+
     def supports(self, query: LeafQuery) -> bool:
         return isinstance(query, AnyOf) and query.values.type == self.source.column_type
 

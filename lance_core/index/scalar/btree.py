@@ -95,6 +95,15 @@ class BTreeSegment:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.reader.watch_growth(told)
 
+    @property
+    def num_parts(self) -> int:
+        """Pages."""
+        return len(self.lookup)
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring pages into the cache; return the memory they take."""
+        return sum(each.nbytes for each in self._load(list(range(start, stop))))
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""
         return can_be_ranges(query, self.columns[0].arrow_type)

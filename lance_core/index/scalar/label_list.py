@@ -65,6 +65,17 @@ class LabelListSegment:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.file.reader.watch_growth(told)
 
+    @property
+    def num_parts(self) -> int:
+        """Sets of the labels, and behind them the rows without a list if they are recorded."""
+        return self.file.reader.num_rows + (self.nulls is not None)
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring sets into the cache; return the memory they take."""
+        num_sets = self.file.reader.num_rows
+        num_bytes = self.file.load_sets(range(start, min(stop, num_sets)))
+        return num_bytes + (self.nulls.load() if self.nulls is not None and stop > num_sets else 0)
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing.
 

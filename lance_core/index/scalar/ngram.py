@@ -99,6 +99,15 @@ class NgramSegment:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.reader.watch_growth(told)
 
+    @property
+    def num_parts(self) -> int:
+        """Postings."""
+        return len(self.tokens)
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring postings into the cache; return the memory they take."""
+        return sum(each.nbytes for each in self._kept(range(start, stop)))
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query: one with a trigram; reads nothing."""
         return any(len(trigrams(part)) > 0 for part in _parts(query))
@@ -118,13 +127,15 @@ class NgramSegment:
         return RowAnswer.at_most(reduce(intersect, rows))
 
     def _postings(self, places: Sequence[int]) -> list[FragmentRows]:
+        return [each.rows for each in self._kept(places)]
+
+    def _kept(self, places: Sequence[int]) -> list[KeptRows]:
         by_key: dict[Hashable, int] = {
             self.source.key("postings", place): place for place in places
         }
-        held = self.source.cache.get_or_load_many(
+        return self.source.cache.get_or_load_many(
             list(by_key), lambda missing: self._read([by_key[key] for key in missing])
         )
-        return [each.rows for each in held]
 
     def _read(self, places: Sequence[int]) -> list[KeptRows]:
         """Read the postings of some trigrams in one go."""

@@ -73,8 +73,15 @@ class NullRows:
 
     def rows(self) -> FragmentRows:
         """Return the rows; `CorruptFileError` if they contradict the format."""
+        return self._kept().rows
+
+    def load(self) -> int:
+        """Bring the rows into the cache; return the memory they take. Errors as `rows`."""
+        return self._kept().nbytes
+
+    def _kept(self) -> KeptRows:
         key = self.source.key("null rows", self.buffer)
-        return self.source.cache.get_or_load(key, self._read).rows
+        return self.source.cache.get_or_load(key, self._read)
 
     def _read(self) -> KeptRows:
         data = self.reader.global_buffer(self.buffer)

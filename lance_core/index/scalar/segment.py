@@ -61,6 +61,13 @@ class ScalarSegment(Protocol):
     def watch_growth(self, told: Callable[[], object]) -> None:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
 
+    @property
+    def num_parts(self) -> int:
+        """Parts of the files that are read and kept in the cache as queries need them."""
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring the parts ``start`` to ``stop - 1`` into the cache; return the memory they take."""
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether the index can answer a query; reads nothing."""
 

@@ -75,6 +75,13 @@ class _Values:
     def nbytes(self) -> int:
         return self.bounds.nbytes
 
+    @property
+    def num_parts(self) -> int:
+        return 0
+
+    def load_parts(self, start: int, stop: int) -> int:
+        return 0
+
     def supports(self, query: LeafQuery) -> bool:
         return not self.bounds.tells_nothing and can_be_ranges(query, self.type)
 

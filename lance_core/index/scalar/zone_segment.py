@@ -32,6 +32,13 @@ class ZoneContents(Protocol):
     def nbytes(self) -> int:
         """Memory held, without what is kept in the cache."""
 
+    @property
+    def num_parts(self) -> int:
+        """Parts that are read and kept in the cache as queries need them."""
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring the parts ``start`` to ``stop - 1`` into the cache; return the memory they take."""
+
     def supports(self, query: LeafQuery) -> bool:
         """Tell whether `may_hold` can answer a query."""
 
@@ -91,6 +98,24 @@ class ZoneSegment:
     def watch_growth(self, told: Callable[[], object]) -> None:
         """Call ``told`` from now on after each read that may have made `nbytes` larger."""
         self.reader.watch_growth(told)
+
+    @property
+    def num_parts(self) -> int:
+        """Parts of the contents, and behind them the set of null rows if there is one."""
+        return self._num_content_parts + (self.nulls is not None)
+
+    def load_parts(self, start: int, stop: int) -> int:
+        """Bring parts into the cache; return the memory they take."""
+        num_bytes, last = 0, self._num_content_parts
+        if self.contents is not None:
+            num_bytes += self.contents.load_parts(start, min(stop, last))
+        if self.nulls is not None and stop > last:
+            num_bytes += self.nulls.load()
+        return num_bytes
+
+    @property
+    def _num_content_parts(self) -> int:
+        return 0 if self.contents is None else self.contents.num_parts
 
     def may_lack_rows(self, num_rows: Mapping[int, int]) -> bool:
         """Tell whether rows may be in no zone or in a wrong one, so that it must not be used.
