@@ -112,8 +112,9 @@ def test_both_find_as_much_as_in_graphs_of_pylance(tmp_path: Path, kind: str, me
     graft(tmp_path, PARAMETERS)
     after = [answers(ask(tmp_path, K)) for ask in asks]
     for ours, theirs in zip(after, before, strict=True):
-        assert shared(ours, wanted) >= theirs - 0.01
-    assert shared(after[0], after[1]) > 0.99  # of several at one distance either may be found
+        # pylance trains and links at random, and a hundred queries tell no finer.
+        assert shared(ours, wanted) >= theirs - 0.03
+    assert shared(after[0], after[1]) > 0.97  # of several at one distance either may be found
 
 
 @pytest.mark.parametrize(("kind", "metric"), CASES)
