@@ -13,6 +13,7 @@ from pyroaring import BitMap
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FieldId
+from lance_core.index.coverage import doubtful_coverage
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.merge import Routed, merge_scalar_segments
@@ -26,6 +27,7 @@ from lance_core.operations.write_vector_segment import CodedSegment, write_vecto
 from lance_core.schema.arrow import arrow_type
 from lance_core.table.index_metadata import index_from_proto
 from lance_core.table.index_upkeep import is_system
+from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,12 +161,18 @@ def _in_place_of(
 
 def _opened(moves: RowMoves, segments: Sequence[table_pb2.IndexMetadata]) -> list[Routed]:
     snapshot, cache = moves.snapshot, ByteCache(_CACHE_BYTES)
+    live, history = (
+        BitMap(snapshot.fragments_by_id),
+        reuse_of(snapshot.scheduler, snapshot.manifest),
+    )
     parts: list[Routed] = []
     for entry in segments:
         metadata = index_from_proto(entry, snapshot.manifest.path)
         stored = metadata.fragment_bitmap
         if is_system(entry) or stored is None or len(metadata.field_ids) != 1:
             raise UnusableSegmentError("it is none of an index of one column with known coverage")
+        if len(doubtful_coverage(metadata, live, history)) > 0:
+            raise UnusableSegmentError("pylance may have lost rows of it: build it anew")
         field = snapshot.schema.by_id(metadata.field_ids[0])
         segment = open_scalar_segment(snapshot.index_place(metadata), metadata, cache, field)
         parts.append(Routed(segment, moves.route(stored, segment.names_rows_by)))

@@ -278,6 +278,22 @@ def test_a_crash_leaves_the_index_as_it_was_or_as_it_is_to_be(
     check_answers(tmp_path, ["id = 77", "id IS NULL"])
 
 
+def test_an_index_of_which_pylance_lost_rows_is_not_trusted_again(tmp_path: Path) -> None:
+    """Compacting at once what came out of a deferred compaction, pylance does so with a BTREE."""
+    dataset: Any = lance.write_dataset(rows(0, 400), str(tmp_path), max_rows_per_file=50)
+    dataset.create_scalar_index("id", "BTREE", name="i")
+    optimize = lance.dataset(str(tmp_path)).optimize
+    optimize.compact_files(target_rows_per_fragment=100, defer_index_remap=True)
+    lance.dataset(str(tmp_path)).optimize.compact_files(target_rows_per_fragment=200)
+    assert lance.dataset(str(tmp_path)).to_table(filter="id = 77").num_rows == 0  # it is there
+    stale = opened(tmp_path)
+    with pytest.raises(InvalidRequestError, match="lost rows"):
+        merge_segments(SESSION.files, stale, segments_of(stale, "i"))
+    snapshot = compacted(tmp_path, "remap")
+    assert coverage(snapshot) == {"i": BitMap()}
+    check_answers(tmp_path, ["id = 77", "id < 300"])
+
+
 def test_a_damaged_index_stops_the_compaction_and_leaves_no_file(tmp_path: Path) -> None:
     dataset: Any = lance.write_dataset(rows(0, 300), str(tmp_path), max_rows_per_file=100)
     dataset.create_scalar_index("id", "BTREE")
