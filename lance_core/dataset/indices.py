@@ -73,9 +73,9 @@ class DatasetIndices(DatasetReads):
         Returns
         -------
         Self
-            The dataset with the index. Where there are too few vectors to train a model (IVF_PQ
-            and IVF_HNSW_PQ: fewer than ``2 ** num_bits``), the index has no segment that covers
-            rows, as with pylance: `optimize_indices` builds it when there are enough.
+            The dataset with the index. Where there are too few vectors to train a model (none; for
+            IVF_PQ and IVF_HNSW_PQ fewer than ``2 ** num_bits``), the index has no segment that
+            covers rows, as with pylance: `optimize_indices` builds it when there are enough.
 
         Raises
         ------

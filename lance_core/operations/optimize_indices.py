@@ -15,6 +15,7 @@ from lance_core.operations.optimize_vectors import vector_work
 from lance_core.operations.progress import no_progress
 from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.scan.vector_type import vector_type
+from lance_core.table.index_upkeep import coverage
 from lance_core.table.transaction import CreateIndex
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from lance_core.operations.index_state import IndexState, IndexWork
     from lance_core.operations.progress import Progress
+    from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
     from lance_core.table.snapshot import Snapshot
 
@@ -106,11 +108,15 @@ def optimize_indices(
             works = _works(files, newest, options)
             if len(works) == 0:
                 return None
+            replaced: list[table_pb2.IndexMetadata] = []
             progress(0, len(works))
             for done, work in enumerate(works, 1):
-                new.keep(work.build(files, newest, memory_bytes))
+                segment = work.build(files, newest, memory_bytes)
+                if len(coverage(segment)) > 0:  # else there were too few vectors, and no files
+                    new.keep(segment)
+                    replaced += work.replaced
                 progress(done, len(works))
-            return CreateIndex(new.segments, tuple(old for work in works for old in work.replaced))
+            return CreateIndex(new.segments, tuple(replaced)) if new.segments else None
 
         return commit_planned(snapshot, plan)
 

@@ -293,3 +293,23 @@ def test_old_values_of_changed_columns_do_not_come_back(tmp_path: Path, kind: st
     check(path, kind, "l2")
     found = table(path).search(moved[:32], 1, columns=["id", "v"], nprobes=10, refine_factor=20)
     np.testing.assert_array_equal(found["v"][0].values.to_numpy(), moved[:32])
+
+
+@pytest.mark.parametrize("num_rows", [0, 600])
+def test_a_column_without_any_vector_is_indexed_when_it_has_some(
+    tmp_path: Path, num_rows: int
+) -> None:
+    path = tmp_path / "t"
+    nothing = pa.nulls(num_rows, pa.list_(pa.float32(), 32))
+    lance.write_dataset(pa.table({"id": np.arange(num_rows), "v": nothing}), str(path))
+    create(path, "IVF_SQ", "dot")
+    created = table(path)
+    assert coverage(path) == [[]]
+    assert created.optimize_indices(retrain=True).version == created.version
+    insert(path, 5000, NUM_MORE)
+    optimize(path, "ours")
+    assert coverage(path) == [sorted(table(path).snapshot.fragments_by_id)]
+    assert len(stored_ids(path)) == NUM_MORE
+    table(path).delete("id >= 5000")
+    kept = table(path)
+    assert kept.optimize_indices(["v_idx"], retrain=True).version == kept.version
