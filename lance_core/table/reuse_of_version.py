@@ -13,6 +13,7 @@ from lance_core.ids import FragmentId
 from lance_core.table.base_paths import Place
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.naming import INDICES_FOLDER
+from lance_core.table.reuse_doubt import hides_loss
 from lance_core.table.reuse_entry import find_reuse_entry, read_reuse_history, write_reuse_entry
 from lance_core.table.reuse_history import (
     FragmentDigest,
@@ -118,6 +119,8 @@ def with_compaction(
 def trim_of(scheduler: RangeScheduler, manifest: Manifest) -> CreateIndex | None:
     """Shorten the history of a version to what its indices need; None if they need all of it.
 
+    What shows that an index has lost rows stays too, until that index is built anew.
+
     Parameters
     ----------
     scheduler
@@ -139,7 +142,14 @@ def trim_of(scheduler: RangeScheduler, manifest: Manifest) -> CreateIndex | None
         It is tagged: another rule holds then, which nobody has tried.
     """
     history = reuse_of(scheduler, manifest)
-    left = trimmed(history, manifest.indices)
+    needed, live = trimmed(history, manifest.indices), BitMap(manifest.fragments_by_id)
+    left = ReuseHistory(
+        tuple(
+            each
+            for each in history.versions
+            if each in needed.versions or hides_loss(each, history, manifest.indices, live)
+        )
+    )
     if len(left.versions) == len(history.versions):
         return None
     entries = manifest.index_section.indices

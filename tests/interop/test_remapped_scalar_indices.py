@@ -28,6 +28,7 @@ from lance_core.operations.compact_commit import commit_compaction
 from lance_core.operations.compact_group import execute_group
 from lance_core.operations.compact_indices import IndexTreatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
+from lance_core.operations.compact_trim import trim_reuse_index
 from lance_core.operations.merge_segments import merge_segments
 from lance_core.operations.new_index import NewIndex
 from lance_core.operations.remap_indices import remap_indices
@@ -289,8 +290,14 @@ def test_an_index_of_which_pylance_lost_rows_is_not_trusted_again(tmp_path: Path
     stale = opened(tmp_path)
     with pytest.raises(InvalidRequestError, match="lost rows"):
         merge_segments(SESSION.files, stale, segments_of(stale, "i"))
+    trimmed = trim_reuse_index(stale)  # what shows the loss must not go
+    assert lance_core.open_dataset(tmp_path).scan(["id"], filter="id = 77").read_all().num_rows == 1
+    assert trimmed.version == stale.version
     snapshot = compacted(tmp_path, "remap")
     assert coverage(snapshot) == {"i": BitMap()}
+    check_answers(tmp_path, ["id = 77", "id < 300"])
+    trimmed = trim_reuse_index(snapshot)
+    assert REUSE_INDEX_NAME not in {each.name for each in trimmed.indices}
     check_answers(tmp_path, ["id = 77", "id < 300"])
 
 
