@@ -11,7 +11,6 @@ from pyroaring import BitMap
 from lance_core.errors import (
     CorruptFileError,
     IndexNotFoundError,
-    UnknownColumnError,
     UnsupportedFeatureError,
 )
 from lance_core.index.coverage import effective_coverage
@@ -105,6 +104,8 @@ class IndexStatistics:
         The index.
     columns
         Paths of its columns.
+    has_columns
+        Whether all of them are in the schema; others are told by their ids.
     index_type
         Such as ``IVF_PQ`` or ``BTREE``; ``UNKNOWN`` where nothing tells.
     metric
@@ -123,6 +124,7 @@ class IndexStatistics:
 
     name: str
     columns: tuple[str, ...]
+    has_columns: bool
     index_type: str
     metric: str | None
     type_url: str
@@ -209,6 +211,7 @@ def _index(describer: _Describer, found: Sequence[_Entry]) -> IndexStatistics:
     return IndexStatistics(
         newest.name,
         tuple(describer.path_of(each) for each in newest.field_ids),
+        describer.has_fields(newest.field_ids),
         types[0] if types else UNKNOWN_TYPE,
         next((each.metric for each in told if each.metric is not None), None),
         newest_entry.index_details.type_url,
@@ -228,6 +231,7 @@ class _Describer:
         self._snapshot = snapshot
         self._history = reuse_of(snapshot.scheduler, snapshot.manifest)
         self.live = BitMap(snapshot.fragments_by_id)
+        self._known = {each.id for each in snapshot.schema.walk()}
         self._vectors: dict[FieldId, Mapping[str, OpenedSegment]] = {}
 
     @cached_property
@@ -244,12 +248,15 @@ class _Describer:
         """Return the live rows of fragments."""
         return sum(self._live_rows[each] for each in fragments)
 
+    def has_fields(self, field_ids: Iterable[FieldId]) -> bool:
+        """Tell whether the schema has columns."""
+        return self._known >= set(field_ids)
+
     def path_of(self, field_id: FieldId) -> str:
         """Return the path of a column, or what stands for one that is gone."""
-        try:
-            return self._snapshot.schema.path_of(field_id)
-        except UnknownColumnError:
+        if field_id not in self._known:
             return f"field {field_id}"
+        return self._snapshot.schema.path_of(field_id)
 
     def segment(self, metadata: IndexMetadata) -> SegmentStatistics:
         """Describe a segment."""
@@ -270,10 +277,9 @@ class _Describer:
         kind = classify(metadata)
         if isinstance(kind, Unusable):
             return _Opened(_type_in_manifest(metadata), unused=kind.reason)
-        try:
-            field = self._snapshot.schema.by_id(metadata.field_ids[0])
-        except UnknownColumnError:
+        if not self.has_fields(metadata.field_ids):
             return _Opened(_type_in_manifest(metadata), unused=_NO_COLUMN)
+        field = self._snapshot.schema.by_id(metadata.field_ids[0])
         is_vector = kind is IndexKind.UNTOLD and vector_type(field) is not None
         if kind is IndexKind.VECTOR or is_vector:
             return self._opened_vector(metadata, field)

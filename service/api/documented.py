@@ -42,6 +42,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.QueryBody,
     requests.AnalyzeBody,
     requests.ExplainBody,
+    requests.IndexListBody,
     requests.PrewarmBody,
     requests.WhyNotBody,
 )
@@ -53,6 +54,8 @@ _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Versions,
     answers.Rows,
     answers.Stats,
+    answers.Indices,
+    answers.IndexStatistics,
     answers.PrewarmAnswer,
     answers.PlanAnswer,
     answers.WhyNotAnswer,

@@ -24,8 +24,6 @@ LATER_MEMBERS: Mapping[str, str] = {
 
 LATER_PATHS: tuple[tuple[str, str], ...] = (
     # indices, tags, branches, statistics
-    ("POST", "/v1/table/{id}/index/list"),
-    ("POST", "/v1/table/{id}/index/{name}/stats"),
     ("POST", "/v1/table/{id}/index/{name}/drop"),
     ("POST", "/v1/table/{id}/create_index"),
     ("POST", "/v1/table/{id}/create_scalar_index"),

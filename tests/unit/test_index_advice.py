@@ -40,6 +40,7 @@ def index(*segments: SegmentStatistics, **changes: Any) -> IndexStatistics:
     facts = {
         "name": "v_idx",
         "columns": ("v",),
+        "has_columns": True,
         "index_type": "IVF_PQ",
         "metric": "l2",
         "type_url": "/lance.index.pb.VectorIndexDetails",

@@ -240,6 +240,41 @@ class WhyNotAnswer(Answer):
     text: str = Field(description="The same as a sentence.")
 
 
+class IndexEntry(Answer):
+    """One index of a table."""
+
+    index_name: str
+    index_uuid: str = Field(description="Of its newest segment.")
+    columns: list[str]
+    status: Literal["SUCCEEDED"]
+    index_type: str = Field(description="`IVF_PQ`, `BTREE` and so on; `Unknown` for odd ones.")
+    type_url: str
+    num_indexed_rows: int = Field(description="Live rows of fragments that a segment covers.")
+    num_unindexed_rows: int
+    size_bytes: int
+    num_segments: int
+    created_at: str | None
+    index_version: int
+    index_details: str
+
+
+class Indices(Answer):
+    """A page of indices, in byte order of their names."""
+
+    indexes: list[IndexEntry]
+    page_token: str | None
+
+
+class IndexStatistics(Answer):
+    """One index in figures."""
+
+    index_type: str = Field(description="As of `IndexEntry`.")
+    distance_type: Literal["l2", "cosine", "dot", "hamming"] | None
+    num_indexed_rows: int
+    num_unindexed_rows: int
+    num_indices: int = Field(description="Its segments.")
+
+
 class SkippedSegment(Answer):
     """A segment of an index that queries do not use."""
 
@@ -254,9 +289,12 @@ class PrewarmAnswer(Answer):
     index: str
     is_complete: bool = Field(description="Whether everything that was asked for is in memory.")
     stopped: str | None = Field(description="Why not everything was loaded.")
-    partitions: int = Field(description="Partitions of all segments that are in memory.")
+    partitions: int = Field(
+        description="Partitions of all segments that are in memory; of an index of values parts,"
+        " such as pages."
+    )
     partitions_total: int = Field(description="Partitions that were asked for.")
-    rows: int = Field(description="Rows in them.")
+    rows: int = Field(description="Rows in them; 0 of an index of values.")
     bytes: int = Field(description="Memory that they take.")
     bytes_read: int = Field(description="Read for it; nothing for what was there already.")
     store_requests: int

@@ -234,6 +234,13 @@ class QueryBody(QueryOptions):
     )
 
 
+class IndexListBody(VersionedBody):
+    """Body of ``index/list``."""
+
+    limit: Positive | None = Field(None, description="Indices per page; absent = all.")
+    page_token: str | None = Field(None, description="The last name of the page before.")
+
+
 class PrewarmBody(VersionedBody):
     """Body of ``prewarm``."""
 

@@ -14,15 +14,36 @@ from lance_core.query.deadline import Deadline
 from service.api.client_watch import ClientWatch
 from service.api.demands import timeout_s
 from service.api.documented import documented
+from service.api.index_answers import index_entry, index_statistics
 from service.api.json_answers import json_answer
-from service.api.models.answers import PrewarmAnswer
-from service.api.models.requests import PrewarmBody
-from service.api.table_calls import Call
+from service.api.models.answers import IndexStatistics, Indices, PrewarmAnswer
+from service.api.models.requests import IndexListBody, PrewarmBody, VersionedBody
+from service.api.table_calls import Call, on_io_lane
+from service.catalog.paging import page_of
 
 if TYPE_CHECKING:
     from lance_core.dataset import Dataset
 
 router = APIRouter(tags=["indices"])
+
+
+@router.post(
+    "/v1/table/{id}/index/list",
+    openapi_extra=documented(answer=Indices, body=IndexListBody),
+)
+async def list_indices(request: Request) -> Response:
+    """List the indices of a table, and how many rows they cover."""
+    return await on_io_lane(request, _list)
+
+
+@router.post(
+    "/v1/table/{id}/index/{name}/stats",
+    openapi_extra=documented(answer=IndexStatistics, body=VersionedBody, has_index=True),
+)
+async def describe_index(request: Request) -> Response:
+    """Tell the kind of an index, and how many rows it covers."""
+    name: str = request.path_params["name"]
+    return await on_io_lane(request, partial(_describe, name))
 
 
 @router.post(
@@ -36,6 +57,22 @@ async def prewarm_index(request: Request) -> Response:
     name: str = request.path_params["name"]
     with ClientWatch(request.receive) as watch:
         return await call.services.io.run(partial(_prewarm, call, name, watch))
+
+
+def _list(call: Call) -> Response:
+    body = call.body(IndexListBody)
+    indices = call.run(body, lambda dataset: dataset.list_indices())
+    # Clients raise an error for an index on a column that the schema has not.
+    by_name = {each.name: each for each in indices if each.has_columns}
+    page = page_of(by_name, limit=body.limit, token=body.page_token)
+    entries = [index_entry(by_name[name]) for name in page.names]
+    return json_answer({"indexes": entries, "page_token": page.next_token})
+
+
+def _describe(name: str, call: Call) -> Response:
+    body = call.body(VersionedBody)
+    index = call.run(body, lambda dataset: dataset.index_statistics(name))
+    return json_answer(index_statistics(index))
 
 
 def _prewarm(call: Call, name: str, watch: ClientWatch) -> Response:
