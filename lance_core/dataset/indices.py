@@ -124,7 +124,7 @@ class DatasetIndices(DatasetReads):
         memory_bytes
             As in `create_index`.
         progress
-            Called with how many indices are done, and of how many.
+            Called with how far the indices are, in thousandths; each is an equal part.
 
         Raises
         ------

@@ -13,6 +13,7 @@ from lance_core.table.reuse_of_version import reuse_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from lance_core.operations.progress import Progress
     from lance_core.proto import table_pb2
     from lance_core.schema.field import LanceField
     from lance_core.table.files import TableFiles
@@ -65,7 +66,7 @@ class IndexWork(Protocol):
         """Entries that go."""
 
     def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int
+        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
     ) -> table_pb2.IndexMetadata:
         """Write the segment."""
 

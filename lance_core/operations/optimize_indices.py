@@ -12,7 +12,7 @@ from lance_core.operations.create_index import NewSegments
 from lance_core.operations.index_state import index_states
 from lance_core.operations.optimize_scalars import is_scalar, scalar_work
 from lance_core.operations.optimize_vectors import vector_work
-from lance_core.operations.progress import no_progress
+from lance_core.operations.progress import no_progress, share
 from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.scan.vector_type import vector_type
 from lance_core.table.index_upkeep import coverage
@@ -83,7 +83,8 @@ def optimize_indices(
     memory_bytes
         As `build_segment` takes it.
     progress
-        Called with how many indices are done, and of how many.
+        Called with how far the indices are, in thousandths; each is an equal part. It begins anew
+        after a conflict.
 
     Returns
     -------
@@ -109,13 +110,14 @@ def optimize_indices(
             if len(works) == 0:
                 return None
             replaced: list[table_pb2.IndexMetadata] = []
-            progress(0, len(works))
-            for done, work in enumerate(works, 1):
-                segment = work.build(files, newest, memory_bytes)
+            for place, work in enumerate(works):
+                hearing = share(progress, place, len(works))
+                hearing(0, 1)
+                segment = work.build(files, newest, memory_bytes, hearing)
                 if len(coverage(segment)) > 0:  # else there were too few vectors, and no files
                     new.keep(segment)
                     replaced += work.replaced
-                progress(done, len(works))
+                hearing(1, 1)
             return CreateIndex(new.segments, tuple(replaced)) if new.segments else None
 
         return commit_planned(snapshot, plan)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from lance_core.operations.index_state import IndexState, SegmentState
+    from lance_core.operations.progress import Progress
     from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
@@ -34,10 +35,17 @@ class ScalarWork:
     replaced: tuple[table_pb2.IndexMetadata, ...]
 
     def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int
+        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
     ) -> table_pb2.IndexMetadata:
         """Write the segment."""
-        return build_segment(files, snapshot, self.index, self.fragments, memory_bytes=memory_bytes)
+        return build_segment(
+            files,
+            snapshot,
+            self.index,
+            self.fragments,
+            memory_bytes=memory_bytes,
+            progress=progress,
+        )
 
 
 def scalar_work(

@@ -19,7 +19,6 @@ from lance_core.operations.build_segment import build_segment
 from lance_core.operations.index_state import union
 from lance_core.operations.indexed_column import indexed_rows
 from lance_core.operations.new_index import NewIndex, recipe_of
-from lance_core.operations.progress import no_progress
 from lance_core.operations.row_moves import RowMoves
 from lance_core.operations.write_vector_segment import CodedSegment, write_vector_segment
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from lance_core.index.vector.build.model import VectorModel
     from lance_core.operations.index_state import IndexState, SegmentState
+    from lance_core.operations.progress import Progress
     from lance_core.proto import table_pb2
     from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
@@ -58,7 +58,7 @@ class _Extension:
     replaced: tuple[table_pb2.IndexMetadata, ...]
 
     def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int
+        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
     ) -> table_pb2.IndexMetadata:
         """Write the segment."""
         moves = RowMoves.of(files, snapshot)
@@ -73,7 +73,7 @@ class _Extension:
                 CodedSegment(each.segment, moves.route(each.state.covered, "row_id").follow)
                 for each in self.coded
             ],
-            rows=indexed_rows(files, snapshot, self.column, "row_id", self.fresh, no_progress),
+            rows=indexed_rows(files, snapshot, self.column, "row_id", self.fresh, progress),
             memory_bytes=memory_bytes,
         )
 
@@ -87,10 +87,17 @@ class _Retraining:
     replaced: tuple[table_pb2.IndexMetadata, ...]
 
     def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int
+        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
     ) -> table_pb2.IndexMetadata:
         """Write the segment."""
-        return build_segment(files, snapshot, self.index, self.fresh, memory_bytes=memory_bytes)
+        return build_segment(
+            files,
+            snapshot,
+            self.index,
+            self.fresh,
+            memory_bytes=memory_bytes,
+            progress=progress,
+        )
 
 
 def vector_work(

@@ -16,10 +16,16 @@ def no_progress(done: int, total: int) -> None:
     """Stand in where nobody watches."""
 
 
+def share(progress: Progress, place: int, count: int) -> Progress:
+    """Return what hears of one of ``count`` equal parts of some work, in thousandths of all of it.
+
+    ``place`` counts from 0.
+    """
+    return lambda done, total: progress(
+        (1000 * place + 1000 * done // max(total, 1)) // count, 1000
+    )
+
+
 def halves(progress: Progress) -> tuple[Progress, Progress]:
     """Return what hears of the first and of the second half of some work, in thousandths of it."""
-
-    def half(first: int) -> Progress:
-        return lambda done, total: progress(first + 500 * done // max(total, 1), 1000)
-
-    return half(0), half(500)
+    return share(progress, 0, 2), share(progress, 1, 2)

@@ -64,7 +64,7 @@ def optimize(
     memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
     with told_errors():
         before = open_for_command(dataset, storage_option, branch)
-        with progress_bar("indices", None) as bar:
+        with progress_bar("optimizing", None) as bar:
             after = before.optimize_indices(
                 names or None,
                 num_segments_to_merge=0 if delta else 1 if merge is None else merge,

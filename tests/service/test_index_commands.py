@@ -173,6 +173,32 @@ def test_optimize_covers_new_rows_by_a_delta_or_by_merging(dataset):
     assert "give one of" in told
 
 
+def test_optimizing_tells_how_far_it_is_on_the_way(dataset):
+    run("index", "create", dataset, "v", "--type", "ivf_flat", "--partitions", 2)
+    run("index", "create", dataset, "id")
+    told = []
+    opened = open_dataset(dataset).append(rows(600, 9000))
+    opened.optimize_indices(progress=lambda *numbers: told.append(numbers))
+    assert {total for _, total in told} == {1000}
+    done = [each for each, _ in told]
+    assert done == sorted(done)
+    assert {0, 500, 1000} < set(done)
+
+
+def test_what_is_advised_for_a_branch_names_it(dataset):
+    run("index", "create", dataset, "id")
+    branch = open_dataset(dataset).create_branch("dev")
+    branch.append(rows(600, 300))
+    (command,) = (
+        each["command"] for each in run_json("inspect", dataset, "--branch", "dev")["advice"]
+    )
+    assert command.endswith("--branch dev")
+    follow({"stale": command})
+    assert run_json("inspect", dataset, "--branch", "dev")["advice"] == []
+    assert run_json("index", "list", dataset)[0]["num_indexed_rows"] == 600
+    assert run_json("index", "list", dataset, "--branch", "dev")[0]["num_indexed_rows"] == 900
+
+
 def test_drop_removes_an_index_and_says_what_there_is_if_there_is_no_such(dataset):
     run("index", "create", dataset, "id")
     assert "id_idx" in run("index", "drop", dataset, "other", status=1)
