@@ -11,7 +11,7 @@ from lance_core.operations.new_index import NewIndex
 from lance_core.operations.optimize_indices import OptimizeOptions, optimize_indices
 from lance_core.operations.progress import no_progress
 from lance_core.operations.write_segment import MEMORY_BYTES
-from lance_core.query.index_statistics import index_of_name, indices_of
+from lance_core.query.describe_indices import index_of_name, indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

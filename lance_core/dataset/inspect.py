@@ -9,7 +9,7 @@ from lance_core.dataset.advice import CommandTarget, RowFacts, advise
 from lance_core.dataset.places import branch_of, root_of
 from lance_core.errors import InvalidRequestError
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
-from lance_core.query.index_statistics import indices_of
+from lance_core.query.describe_indices import indices_of
 from lance_core.schema.arrow import to_arrow_schema
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.reuse_trim import growth

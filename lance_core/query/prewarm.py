@@ -11,7 +11,7 @@ import numpy as np
 from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
 from lance_core.index.registry import IndexKind, classify
 from lance_core.io.metering import metered
-from lance_core.query.index_statistics import segments_named
+from lance_core.query.describe_indices import segments_named
 from lance_core.scan.vector_type import vector_type
 
 if TYPE_CHECKING:

@@ -11,6 +11,10 @@ import pytest
 
 from lance_core import open_dataset
 from lance_core.errors import IndexNotFoundError
+from lance_core.io.mapped_store import MappedStore
+from lance_core.table.reuse_entry import write_reuse_entry
+from lance_core.table.reuse_history import ReuseHistory
+from tests.manifest_bytes import manifest_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,3 +141,20 @@ def test_a_kind_that_is_not_read_is_told_by_its_name(tmp_path: Path) -> None:
     (found,) = open_dataset(tmp_path / "a.lance").list_indices()
     assert (found.index_type, found.metric, found.num_indexed_rows) == ("INVERTED", None, 300)
     assert found.segments[0].unused is not None
+
+
+def test_what_cannot_be_followed_to_its_rows_is_told_as_unused(tmp_path: Path) -> None:
+    root = tmp_path / "a.lance"
+    dataset = lance.write_dataset(rows(0, 300), str(root), enable_stable_row_ids=True)
+    dataset.create_scalar_index("id", "BTREE", name="values")
+    dataset.create_index("v", "IVF_FLAT", name="vectors", num_partitions=2)
+    manifest = open_dataset(root).snapshot.manifest
+    entry = write_reuse_entry(
+        MappedStore(str(root)), ReuseHistory(()), dataset_version=1, created_at_ms=0
+    )
+    entries = [*manifest.index_section.indices, entry]
+    (root / manifest.path).write_bytes(manifest_file(manifest.message, indices=entries))
+    found = open_dataset(root).list_indices()
+    assert [each.name for each in found] == ["values", "vectors"]
+    for each in found:
+        assert "stable row ids" in str(each.segments[0].unused)
