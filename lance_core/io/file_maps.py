@@ -1,4 +1,4 @@
-"""Mapped local files, kept so that reading a range of one costs a single ``stat``.
+"""Mapped local files, kept so that reading a range of one costs a single ``stat``, or none.
 
 The ``stat`` of the path sees both a file that shrank (touching pages beyond its end kills the
 process) and one that was replaced under its name. pyarrow makes the mappings because it can close
@@ -11,8 +11,10 @@ of the format), so truncating or rewriting one in place is out of scope.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,35 +26,51 @@ from lance_core.errors import CorruptFileError, ObjectNotFoundError, StoreUnavai
 from lance_core.io.local_files import os_error_to_store_error, os_errors_translated
 from lance_core.io.paths import check_path
 
+LOOK_AGAIN_MS = 20.0
+"""How long a query takes for granted that a file is as it was."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(slots=True, eq=False)
 class _FileMap:
-    """One mapped file; the mapping lives as long as any view of it."""
+    """One mapped file; the mapping lives as long as any view of it.
+
+    ``looked_at`` is when the file was last seen to be as it was mapped, by ``time.monotonic``.
+    """
 
     location: str
     device: int
     inode: int
     size: int
     view: memoryview
+    looked_at: float
 
 
-_checked: ContextVar[set[_FileMap] | None] = ContextVar("lance_core_checked_maps", default=None)
+_good_since: ContextVar[float] = ContextVar("lance_core_good_since", default=math.inf)
 
 
-class checked_once:  # noqa: N801 - used like the functions of contextlib
-    """Look at each file at its first use in this block only.
+class seldom_checked:  # noqa: N801 - used like the functions of contextlib
+    """Take files for unchanged in this block that were looked at a moment before it, or in it.
 
-    A file that shrinks after its first use goes unseen until the block ends, as it would while a
-    kernel reads it.
+    A look lets go of the GIL, which another thread then takes: that costs more than the look. A
+    file that shrinks or is replaced goes unseen until ``look_again_ms`` after the last look, and
+    until the block ends, as it would while a kernel reads it.
+
+    Parameters
+    ----------
+    look_again_ms
+        Milliseconds before the block in which a look counts; 0 = none does.
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("_look_again_ms", "_token")
+
+    def __init__(self, look_again_ms: float = LOOK_AGAIN_MS) -> None:
+        self._look_again_ms = look_again_ms
 
     def __enter__(self) -> None:
-        self._token = _checked.set(set())
+        self._token = _good_since.set(time.monotonic() - self._look_again_ms / 1000)
 
     def __exit__(self, *_: object) -> None:
-        _checked.reset(self._token)
+        _good_since.reset(self._token)
 
 
 class FileMaps:
@@ -75,23 +93,25 @@ class FileMaps:
     def view(self, path: str) -> memoryview:
         """Return the whole file as it is now, read-only and without a copy.
 
+        Inside `seldom_checked` as it was a moment ago.
+
         Raises ``ObjectNotFoundError`` if ``path`` names no file (any more), and
         ``CorruptFileError`` if the file is shorter than it was when first mapped.
         """
         found = self._maps.get(path)
         if found is None:
             return self._map(path)
-        checked = _checked.get()
-        if checked is not None and found in checked:
+        if found.looked_at >= _good_since.get():
             return found.view
+        looked_at = time.monotonic()
+        found.looked_at = -math.inf  # until the file turns out to be as it was
         try:
             now = os.stat(found.location)  # noqa: PTH116 - a Path costs more than the call
         except OSError as error:
             raise os_error_to_store_error(found.location, error) from error
         if now.st_size == found.size and now.st_ino == found.inode and now.st_dev == found.device:
             self._keep(path, found)
-            if checked is not None:
-                checked.add(found)
+            found.looked_at = looked_at
             return found.view
         if now.st_size < found.size and now.st_ino == found.inode and now.st_dev == found.device:
             raise CorruptFileError(
@@ -113,6 +133,7 @@ class FileMaps:
 
 
 def _open_map(location: str) -> _FileMap:
+    looked_at = time.monotonic()
     with os_errors_translated(location):
         before = os.stat(location)  # noqa: PTH116 - as in view()
         if not S_ISREG(before.st_mode):
@@ -121,7 +142,7 @@ def _open_map(location: str) -> _FileMap:
         after = os.stat(location)  # noqa: PTH116 - as in view()
     if (before.st_dev, before.st_ino, len(view)) != (after.st_dev, after.st_ino, after.st_size):
         raise StoreUnavailableError(f"{location} was replaced while it was opened; try again")
-    return _FileMap(location, after.st_dev, after.st_ino, after.st_size, view)
+    return _FileMap(location, after.st_dev, after.st_ino, after.st_size, view, looked_at)
 
 
 def _map_whole(location: str) -> memoryview:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel, warmup
+from lance_core.kernels.exact_rank import NO_RANKING, rank_kept
 from lance_core.kernels.memory import (
     address_of,
     bytes_at,
@@ -27,6 +28,7 @@ from lance_core.kernels.topk import TopRows, any_within, distance_of, offer_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lance_core.kernels.exact_rank import ExactRanking
 
 _COLUMNS_AT_ONCE = 4
 _FLOAT_BYTES = 4
@@ -45,6 +47,7 @@ def search_pq(
     top: TopRows,
     *,
     is_dot: bool,
+    exact: ExactRanking | None = None,
 ) -> None:
     """Offer every row of some partitions to ``top``.
 
@@ -70,12 +73,16 @@ def search_pq(
     is_dot
         Codes are those of the vectors and distances ``1 - q.x``; otherwise codes are those of the
         residuals and distances squared l2.
+    exact
+        What gives the rows that ``top`` has kept at the end exact distances, which makes it full:
+        it takes no more. None = they stay estimates.
 
     Notes
     -----
     Vector index page, section 4.2.
     """
-    _search_pq(
+    ranking = NO_RANKING if exact is None else exact
+    is_exact = _search_pq(
         blocks,
         probes,
         query,
@@ -88,7 +95,14 @@ def search_pq(
         top.k,
         top.lower,
         is_dot,
+        ranking.runs.first_ordinals,
+        ranking.runs.pointers,
+        ranking.runs.row_bytes,
+        ranking.query,
+        ranking.metric,
     )
+    if exact is not None:
+        exact.is_done = is_exact
 
 
 @kernel(ordered=True)
@@ -237,7 +251,12 @@ def _search_pq(
     k: int,
     lower: np.float32,
     is_dot: bool,
-) -> None:
+    first_ordinals: NDArray[np.int64],
+    pointers: NDArray[np.int64],
+    row_bytes: int,
+    exact_query: NDArray[np.float32],
+    metric: int,
+) -> bool:
     words = uint64_at(words_address, num_words)
     num_columns = len(codebook)
     table = np.empty((num_columns, codebook.shape[2]), np.float32)
@@ -267,6 +286,7 @@ def _search_pq(
             stop = min(start + _BLOCK_ROWS, count)
             of_block = distances[start:stop]
             offer_rows(of_block, ordinals[start:stop], words, keys, state, k, lower)
+    return rank_kept(keys, state, k, first_ordinals, pointers, row_bytes, exact_query, metric)
 
 
 @warmup

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
-from lance_core.io.file_maps import checked_once
+from lance_core.io.file_maps import seldom_checked
 from lance_core.io.metering import QueryMeter, metered
 from lance_core.query.answer_shape import shape_of_answer
 from lance_core.query.column_search import ColumnSearch
@@ -152,7 +152,7 @@ class QueryEngine:
                 return self._run_scan(
                     request, deadline, meter, started, resident_only=resident_only
                 )
-            with checked_once():  # a run takes milliseconds, and each look lets go of the GIL
+            with seldom_checked():
                 return self._run_vector(
                     request,
                     deadline,

@@ -93,6 +93,11 @@ class Measures:
         self._meter = meter
         self._steps: dict[str, StepFacts] = {}
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether somebody asks for facts."""
+        return self._meter is not None
+
     def of(self, step: str) -> StepFacts | None:
         """Return what a step did, None if it did not run."""
         return self._steps.get(step)

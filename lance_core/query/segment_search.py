@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
     from lance_core.index.candidates import Candidates
     from lance_core.index.vector.held_partitions import HeldPartitions
+    from lance_core.kernels.exact_rank import ExactRanking
     from lance_core.query.plan import IndexSearch, VectorPlan
     from lance_core.query.row_masks import RowMask
     from lance_core.query.segments import BoundSearch
 
+_RANK_EXACTLY = frozenset({"IVF_PQ"})
 _MAX_AHEAD = 64
 """Partitions that are read at once while a search goes on until it has enough rows."""
 
@@ -61,6 +63,16 @@ class SegmentSearch:
         return self._search.segment.uuid
 
     @property
+    def num_wanted(self) -> int:
+        """Rows that `probe` finds at most."""
+        return self._search.k
+
+    @property
+    def can_rank_exactly(self) -> bool:
+        """Whether `probe` makes use of what gives rows exact distances."""
+        return self._search.segment.kind in _RANK_EXACTLY
+
+    @property
     def has_fixed_probes(self) -> bool:
         """Whether the caller said how many partitions to probe."""
         return self._search.probes.is_fixed
@@ -84,8 +96,11 @@ class SegmentSearch:
         reached = np.cumsum(self._lengths[following])
         return min(int(np.searchsorted(reached, num_rows)) + 1, self.num_left)
 
-    def probe(self, num_partitions: int) -> Candidates:
-        """Search the next partitions in order of their distance."""
+    def probe(self, num_partitions: int, exact: ExactRanking | None = None) -> Candidates:
+        """Search the next partitions in order of their distance.
+
+        With ``exact`` the rows found may have exact distances, as it tells then.
+        """
         start = self.num_probed
         self._chosen = chosen = self._order[start : start + num_partitions]
         if len(chosen) == 0:
@@ -94,7 +109,7 @@ class SegmentSearch:
         self._is_late = start > 0
         if self._is_late and not self._resident_only:
             self._read_ahead(start, self.num_probed)
-        return self._search_chosen(self._search.k)
+        return self._search_chosen(self._search.k, exact)
 
     @property
     def num_chosen(self) -> int:
@@ -105,11 +120,11 @@ class SegmentSearch:
         """Search the partitions that were probed last once more, for ``k`` rows."""
         return NO_CANDIDATES if len(self._chosen) == 0 else self._search_chosen(k)
 
-    def _search_chosen(self, k: int) -> Candidates:
+    def _search_chosen(self, k: int, exact: ExactRanking | None = None) -> Candidates:
         held = self.bound.hold(self._chosen, resident_only=self._resident_only)
         plan = self._plan
         options = SearchOptions(
-            k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, self._is_late
+            k, plan.lower_bound, plan.upper_bound, plan.ef, plan.approx_mode, self._is_late, exact
         )
         if plan.rank_by_hits is not None and self.bound.partitions.segment.graph is not None:
             return self._walk(held, options)

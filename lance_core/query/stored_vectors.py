@@ -9,10 +9,11 @@ import numpy as np
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.candidates import Candidates
+from lance_core.index.ordinals import OrdinalSpace
 from lance_core.index.vector.metric import Metric
 from lance_core.io.metering import current_meter
 from lance_core.kernels.exact import score_rows
-from lance_core.kernels.exact_rank import rank_stored_rows
+from lance_core.kernels.exact_rank import ExactRanking, OrdinalRuns, rank_stored_rows
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.multivector import score_lists
 from lance_core.kernels.row_addresses import FEW_ROWS
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.ordinals import RowSpace
     from lance_core.query.session import Session
-    from lance_core.scan.vector_column import VectorColumn
+    from lance_core.scan.vector_column import MappedRuns, VectorColumn
     from lance_core.table.snapshot import Snapshot
+
+_FEW_FRAGMENTS = 16
+"""So few that looking at each of their files costs a query little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +68,7 @@ class StoredVectors:
         self._snapshot = snapshot
         self._column = column
         self._projection = Projection((ProjectedColumn(column.field.name, column.field),))
+        self._ordinal_runs: dict[Hashable, OrdinalRuns] = {}
 
     def score(
         self,
@@ -129,6 +135,36 @@ class StoredVectors:
         found = rank_stored_rows(*rows, mapped.table, row_bytes, own_query, code)
         del mapped  # it kept the vectors alive until here
         return Candidates(*found)
+
+    def ranking(
+        self, space: RowSpace, query: NDArray[np.float32], metric: str
+    ) -> ExactRanking | None:
+        """Return what ranks rows of a space like `rank` while they are searched for.
+
+        None where that cannot be known without a look at the rows found: their vectors are not all
+        mapped, or lie in many files.
+        """
+        if not isinstance(space, OrdinalSpace) or len(space.fragment_ids) > _FEW_FRAGMENTS:
+            return None
+        mapped = self._column.held_runs(space.fragment_ids.tolist())
+        if mapped is None:
+            return None
+        runs = self._ordinal_runs.get(space.key)
+        if runs is None or runs.owner is not mapped:
+            runs = self._ordinal_runs[space.key] = self._number(space, mapped)
+        return ExactRanking(runs, np.array(query, np.float32), Metric(metric).code)
+
+    def _number(self, space: OrdinalSpace, mapped: MappedRuns) -> OrdinalRuns:
+        runs = [mapped.runs[each] for each in space.fragment_ids.tolist()]
+        starts = space.first_ordinals.tolist()
+        return OrdinalRuns(
+            np.concatenate(
+                [each.first_offsets + at for each, at in zip(runs, starts, strict=False)]
+            ),
+            np.concatenate([each.addresses for each in runs]),
+            self._column.row_bytes,
+            mapped,
+        )
 
     def vectors_of(
         self, addresses: NDArray[np.uint64], row_ids: Sequence[int]

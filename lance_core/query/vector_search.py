@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.index.candidates import Candidates
+from lance_core.io.metering import current_meter
 from lance_core.query.fitted_vectors import unit_vector
 from lance_core.query.merge import NO_CANDIDATES, merge, within, without
 from lance_core.query.multivector import rank_by_hits
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.kernels.exact_rank import ExactRanking
     from lance_core.query.column_search import ColumnSearch
     from lance_core.query.deadline import Deadline
     from lance_core.query.measure import Measures
@@ -184,7 +186,10 @@ class VectorSearch:
             inside, is_short = self._search_range(plan.rescore, [searches], query)
             extra = self._left_out(searches, query) if is_short else NO_CANDIDATES
             return inside if len(extra) == 0 else merge([inside, extra], plan.rescore.k)
-        lists, is_short = self._probe(searches)
+        exactly = self._ranking(query, searches)
+        lists, is_short = self._probe(searches, exactly)
+        if plan.rescore is not None and exactly is not None and exactly.is_done:
+            return self._of_exact(lists[0], plan.rescore)
         extra = self._left_out(searches, query) if is_short else NO_CANDIDATES
         if plan.rescore is None and len(extra) == 0:
             return merge(lists, plan.num_ranked)
@@ -193,6 +198,28 @@ class VectorSearch:
             candidates, keep = plan.rescore.candidates, plan.rescore.k
         exact = self._rescored(merge(lists, candidates), query, keep)
         return exact if len(extra) == 0 else merge([exact, extra], keep)
+
+    def _ranking(
+        self, query: NDArray[np.float32], searches: list[SegmentSearch]
+    ) -> ExactRanking | None:
+        """Return what makes the search of the only segment score its candidates too.
+
+        None where the candidates are not those of one search, or each step is measured.
+        """
+        rescore = self._plan.rescore
+        if rescore is None or len(searches) != 1 or self._measures.are_kept:
+            return None
+        (search,) = searches
+        if not search.can_rank_exactly or search.num_wanted != rescore.candidates:
+            return None
+        space = search.bound.partitions.space
+        return self._column.stored.ranking(space, query, self._plan.metric)
+
+    def _of_exact(self, exact: Candidates, rescore: Rescore) -> Candidates:
+        """Return what `_rescored` does of candidates that have been scored already."""
+        self.tally.rows_refined += rescore.candidates
+        current_meter().bytes_read += rescore.candidates * self._column.vectors.row_bytes
+        return within(exact, self._plan.lower_bound, self._plan.upper_bound).first(rescore.k)
 
     def _search_range(
         self, rescore: Rescore, searches: list[list[SegmentSearch]], query: NDArray[np.float32]
@@ -276,7 +303,9 @@ class VectorSearch:
             facts.rows += mask.num_rows
         return mask
 
-    def _probe(self, searches: Sequence[SegmentSearch]) -> tuple[list[Candidates], bool]:
+    def _probe(
+        self, searches: Sequence[SegmentSearch], exactly: ExactRanking | None = None
+    ) -> tuple[list[Candidates], bool]:
         """Search the first partitions of every segment, then more while rows are missing.
 
         Returns what each search found, and whether that is less than there could be.
@@ -286,9 +315,12 @@ class VectorSearch:
         than are missing cannot end the search.
         """
         lists = [
-            self._probe_one(search, search.num_initial(self._requested_k)) for search in searches
+            self._probe_one(search, search.num_initial(self._requested_k), exactly)
+            for search in searches
         ]
-        is_short = sum(map(len, lists)) < self._plan.num_ranked
+        # Scored are only as many as are wanted; some may have no distance.
+        is_scored = exactly is not None and exactly.is_done
+        is_short = not is_scored and sum(map(len, lists)) < self._plan.num_ranked
         if is_short:
             is_short = self._probe_more(searches, lists)
         self._count_probes(searches)
@@ -310,11 +342,13 @@ class VectorSearch:
                 found += len(more)
         return found < target
 
-    def _probe_one(self, search: SegmentSearch, num_partitions: int) -> Candidates:
+    def _probe_one(
+        self, search: SegmentSearch, num_partitions: int, exactly: ExactRanking | None = None
+    ) -> Candidates:
         self._deadline.check("searching partitions")
         before = search.num_probed
         with self._measures.measure(search.uuid) as facts:
-            found = search.probe(num_partitions)
+            found = search.probe(num_partitions, exactly)
             facts.rows += len(found)
             facts.partitions += search.num_probed - before
         return found

@@ -155,6 +155,15 @@ class VectorColumn:
                 self._mapped = mapped
         return mapped
 
+    def held_runs(self, fragment_ids: Iterable[int]) -> MappedRuns | None:
+        """Return the same table for all rows of some fragments, None when one is not in it yet."""
+        mapped = self._mapped
+        for fragment_id in fragment_ids:
+            held = mapped.runs.get(fragment_id)
+            if held is None or not self._is_current(held):
+                return None
+        return mapped
+
     def _is_current(self, runs: VectorRuns) -> bool:
         place = runs.mapped_file
         return place is not None and place.scheduler.store.map(place.path) is runs.owners[0]

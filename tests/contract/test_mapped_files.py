@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from lance_core.errors import (
     ObjectNotFoundError,
     StoreError,
 )
-from lance_core.io.file_maps import checked_once
+from lance_core.io.file_maps import seldom_checked
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.metering import metered
 from lance_core.io.scheduler import RangeScheduler
@@ -41,19 +42,45 @@ def test_a_file_that_shrank_is_corrupt_and_stays_so(store: MappedStore, tmp_path
         RangeScheduler(store).read("a", [(0, 10)])
 
 
-def test_a_block_that_checks_once_sees_a_file_that_shrank_before_it(
+def test_a_block_that_checks_seldom_sees_a_file_that_shrank_before_it(
     store: MappedStore, tmp_path: Path
 ) -> None:
     store.put("a", bytes(10_000))
     store.map("a")
-    with checked_once():
+    with seldom_checked(look_again_ms=0):
         store.map("a")
         os.truncate(tmp_path / "a", 100)
         assert len(store.get_range("a", 0, 10)) == 10
-    with checked_once():
+    with seldom_checked(look_again_ms=0):
         for _ in range(2):
             with pytest.raises(CorruptFileError):
                 store.map("a")
+
+
+def test_a_block_that_checks_seldom_counts_looks_shortly_before_it(
+    store: MappedStore, tmp_path: Path
+) -> None:
+    store.put("a", bytes(10_000))
+    store.map("a")
+    os.truncate(tmp_path / "a", 100)
+    with seldom_checked(look_again_ms=60_000):
+        assert len(store.get_range("a", 0, 10)) == 10
+    for _ in range(2):
+        with pytest.raises(CorruptFileError):
+            store.map("a")
+        with seldom_checked(look_again_ms=60_000), pytest.raises(CorruptFileError):
+            store.map("a")
+
+
+def test_a_file_that_shrank_is_seen_by_a_block_once_the_last_look_is_old(
+    store: MappedStore, tmp_path: Path
+) -> None:
+    store.put("a", bytes(10_000))
+    store.map("a")
+    os.truncate(tmp_path / "a", 100)
+    time.sleep(0.002)
+    with seldom_checked(look_again_ms=1), pytest.raises(CorruptFileError):
+        store.map("a")
 
 
 def test_a_file_replaced_under_its_name_is_mapped_anew(store: MappedStore, tmp_path: Path) -> None:

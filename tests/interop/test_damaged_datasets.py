@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import lance
@@ -13,6 +14,7 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.index.registry import UnusableSegmentError
+from lance_core.io.file_maps import LOOK_AGAIN_MS
 from lance_core.query.residency import NotResidentError
 
 if TYPE_CHECKING:
@@ -145,6 +147,7 @@ def test_a_file_that_shrinks_while_it_is_mapped_is_named_as_corrupt(root: Path, 
         whole = path.read_bytes()
         with path.open("r+b") as file:
             file.truncate(100)
+        time.sleep(2 * LOOK_AGAIN_MS / 1000)  # until then queries take the file for whole
         with pytest.raises(CorruptFileError):
             search_warm_and_cold(dataset)
         path.write_bytes(whole)

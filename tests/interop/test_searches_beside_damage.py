@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
+from lance_core.io.file_maps import LOOK_AGAIN_MS
 from tests.pylance_dataset import VECTORS, nearest, write_dataset
 
 if TYPE_CHECKING:
@@ -63,5 +65,6 @@ def test_a_damaged_index_fails_only_queries_that_use_it(
         assert ids(dataset, use_index=False, filter="id >= 0") == EXPECTED
     plan = dataset.explain(lance_core.VectorQuery(vectors=VECTOR[None], use_index=False))
     assert "a file of it is damaged or missing" in plan
-    file.write_bytes(kept)  # what was damaged is looked at again
+    file.write_bytes(kept)
+    time.sleep(2 * LOOK_AGAIN_MS / 1000)  # what was damaged is looked at again
     assert ids(dataset, nprobes=50) == EXPECTED

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from lance_core.kernels import distance
 from lance_core.kernels.exact import scan_pages, score_rows
+from lance_core.kernels.exact_rank import ExactRanking, OrdinalRuns
 from lance_core.kernels.ivf_flat import search_flat
 from lance_core.kernels.ivf_pq import search_pq
 from lance_core.kernels.memory import address_of
@@ -162,6 +163,49 @@ def test_pq_sums_are_formed_in_the_oracles_order(
     found, found_ordinals = top.nearest()
     expected = nearest(np.concatenate(each), np.concatenate(ordinals), 10)
     assert (found.tolist(), found_ordinals.tolist()) == expected
+
+
+@given(
+    seed=seeds, rows=st.integers(1, 500), k=st.integers(1, 600), metric=metrics, cut=st.floats(0, 1)
+)
+def test_a_pq_search_that_ranks_exactly_finds_what_scoring_its_rows_does(
+    seed: int, rows: int, k: int, metric: str, cut: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    codebook, centroids = normal(seed, 2, 3, 256), normal(seed + 1, 1, 6)
+    query, vectors = normal(seed + 2, 6), normal(seed + 3, rows, 6)
+    vectors[::7, 2] = np.nan
+    codes = [generator.integers(0, 256, (2, rows)).astype(np.uint8)]
+    ordinals = generator.permutation(rows).astype(np.uint32)
+    blocks, words = block_table(codes, [ordinals]), all_rows(rows)
+    probes, is_dot = np.zeros(1, np.int64), metric == "dot"
+    plain, ranked = TopRows(k, rows), TopRows(k, rows)
+    search_pq(blocks, probes, query, centroids, codebook, words, plain, is_dot=is_dot)
+    starts = np.array([0, round(cut * (rows - 1))], np.int64)
+    runs = OrdinalRuns(starts, address_of(vectors) + starts * 24, 24, vectors)
+    exact = ExactRanking(runs, query, CODES[metric])
+    search_pq(blocks, probes, query, centroids, codebook, words, ranked, is_dot=is_dot, exact=exact)
+    found = plain.nearest()[1]
+    places = address_of(vectors) + found.astype(np.int64) * 24
+    expected = nearest(score_rows(places, query, CODES[metric]), found, k)
+    distances, kept = ranked.nearest()
+    assert exact.is_done
+    assert (distances.tolist(), kept.tolist()) == expected
+
+
+def test_a_pq_search_that_finds_too_few_rows_to_rank_leaves_their_estimates() -> None:
+    codebook, query = normal(1, 1, 2, 256), normal(2, 2)
+    blocks = block_table([np.arange(3, dtype=np.uint8)[None]], [np.arange(3, dtype=np.uint32)])
+    given = (blocks, np.zeros(1, np.int64), query, normal(3, 1, 2), codebook)
+    vectors, start = normal(4, 3, 2), np.zeros(1, np.int64)
+    runs = OrdinalRuns(start, start + address_of(vectors), 8, vectors)
+    exact = ExactRanking(runs, query, distance.L2)
+    plain, ranked = TopRows(3, 3), TopRows(3, 3)
+    two = np.array([0b101], np.uint64)
+    search_pq(*given, two, plain, is_dot=False)
+    search_pq(*given, two, ranked, is_dot=False, exact=exact)
+    assert not exact.is_done
+    assert [each.tolist() for each in ranked.nearest()] == [e.tolist() for e in plain.nearest()]
 
 
 @given(seed=seeds, num_partitions=st.integers(0, 200), metric=metrics)

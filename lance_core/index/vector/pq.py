@@ -144,8 +144,7 @@ class ProductQuantizer:
         top: TopRows,
         options: SearchOptions,
     ) -> None:
-        """Offer every row."""
-        del options
+        """Offer every row, and give those kept exact distances where these are asked for."""
         search_pq(
             held.rows,
             held.partitions,
@@ -155,6 +154,7 @@ class ProductQuantizer:
             words,
             top,
             is_dot=self.metric is Metric.DOT,
+            exact=options.exact if top.k == options.k else None,  # else there are too few rows
         )
 
 

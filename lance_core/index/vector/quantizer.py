@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lance_core.file.reader import LanceFileReader
     from lance_core.index.vector.held_partitions import HeldPartitions
     from lance_core.index.vector.metric import Metric
+    from lance_core.kernels.exact_rank import ExactRanking
     from lance_core.kernels.topk import TopRows
 
 ApproxMode = Literal["normal", "fast", "accurate"]
@@ -38,6 +39,8 @@ class SearchOptions:
     is_late
         Whether the partitions are probed because earlier ones had too few rows (vector index page,
         section 7.3).
+    exact
+        What a searcher that can may give the rows it finds exact distances by; None = nothing.
     """
 
     k: int
@@ -46,6 +49,7 @@ class SearchOptions:
     ef: int | None = None
     approx_mode: ApproxMode = "normal"
     is_late: bool = False
+    exact: ExactRanking | None = None
 
 
 @dataclass(frozen=True, slots=True)
