@@ -1,0 +1,1 @@
+"""The inverted index: text to tokens, their postings, and scores."""
