@@ -73,7 +73,7 @@ def graft(path: Path, graph: GraphParameters) -> list[PartitionGraph]:
     """Replace the only index of a dataset by one with our graphs; return them."""
     segment = open_only_segment(path)
     builder = GraphBuilder(model_of(segment, graph))
-    graphs = list(builder.build_all(codes_by_partition(segment)))
+    graphs = list(builder.build_all(codes_by_partition(segment), 64 << 20))
     snapshot = opened(path)
     (entry,) = snapshot.manifest.index_section.indices
     folder = path / "_indices" / str(uuid.UUID(bytes=entry.uuid.uuid))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lance_core.file.windows import least_row_bytes
+from lance_core.index.vector.build.budget import Budget, Trimmer, trim_heaps
 from lance_core.index.vector.build.usable import UsableVectors, usable_vectors
+from lance_core.index.vector.metric import Metric
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.ranks import addresses_of_ranks
 from lance_core.scan.take import take_rows
@@ -26,13 +28,11 @@ if TYPE_CHECKING:
     from lance_core.table.snapshot import Snapshot
 
 _SEED = 42
-_READ_BYTES = 16 << 20
+_READ_BYTES = 8 << 20
 _NEIGHBOURS = 8
 """Rows that are read together: an eighth of the requests to a remote store."""
 _MOST_BLOCKS = 1 << 22
 _NUMBER_BYTES = 4
-_PART = 2
-"""A half of the memory is for the sample: training takes some too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,35 +76,50 @@ def sample_vectors(
     covered
         Fragments to draw from.
     memory_bytes
-        About how much memory training may take.
+        How much memory training may take, see `Budget`.
 
     Returns
     -------
     VectorSample
         The same one for the same rows.
+
+    Raises
+    ------
+    InvalidRequestError
+        No build can keep to so little memory.
     """
     fragments = [each for each in snapshot.fragments if each.id in covered]
     num_rows = sum(files.num_live_rows(snapshot, each) for each in fragments)
     projection = resolve_projection(snapshot.schema, [column])
-    room = _Room(parameters, num_rows, memory_bytes)
+    budget = Budget(memory_bytes)
+    budget.check()
+    room = _Room(parameters, num_rows, budget.sample_bytes)
+    trimmer = Trimmer()
     num_seen = num_vectors = 0
     for ranks in _draw(num_rows, parameters.sample_size(num_rows), projection):
         room.add(_read(files, snapshot, fragments, projection, parameters, ranks))
+        trimmer.count(_READ_BYTES)
         num_seen += len(ranks)
         num_vectors = num_rows * room.num_found // num_seen
         if room.num_found >= min(parameters.sample_size(num_vectors), room.size):
             break
+    trim_heaps()
     return VectorSample(room.vectors(parameters.sample_size(num_vectors)), num_vectors)
 
 
 class _Room:
     """Memory for a sample; none is taken before it is written to."""
 
-    def __init__(self, parameters: VectorParameters, num_rows: int, memory_bytes: int) -> None:
+    def __init__(self, parameters: VectorParameters, num_rows: int, sample_bytes: int) -> None:
         column = parameters.column
         dtype = np.dtype(column.value_type.to_pandas_dtype())
-        vector_bytes = column.dimension * max(dtype.itemsize, _NUMBER_BYTES)
-        fitting = max(memory_bytes // _PART // vector_bytes, parameters.least_vectors)
+        number_bytes = dtype.itemsize
+        if dtype not in (np.float32, np.uint8):
+            number_bytes += _NUMBER_BYTES  # training converts them
+        if parameters.metric == Metric.DOT:
+            number_bytes += _NUMBER_BYTES  # and makes them unit vectors
+        vector_bytes = column.dimension * number_bytes
+        fitting = max(sample_bytes // vector_bytes, parameters.least_vectors)
         self.size = fitting if column.is_multi else min(fitting, num_rows)
         self.num_found = 0
         self._values: NDArray[Any] = np.empty((self.size, column.dimension), dtype)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.index.segment_files import IndexDetails
+from lance_core.index.vector.build.budget import Budget
 from lance_core.index.vector.build.segment_builder import SegmentBuilder
 from lance_core.index.vector.build.stored_parameters import with_files
 from lance_core.index.vector.build.stored_rows import stored_rows
@@ -69,15 +70,18 @@ def write_vector_segment(
     rows
         Rows of the column, named by their ids.
     memory_bytes
-        About how much memory may be taken.
+        How much memory may be taken, see `Budget`.
 
     Raises
     ------
+    InvalidRequestError
+        No build can keep to so little memory.
     UnusableSegmentError
         The rows of a segment cannot be taken over: read those of its fragments.
     LanceError
         What reading rows raises. No file is left.
     """
+    Budget(memory_bytes).check()
 
     def write(out: SegmentFiles) -> IndexDetails:
         with SegmentBuilder(model, out, memory_bytes) as builder:

@@ -11,6 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build import budget
 from lance_core.index.vector.build.same_model import same_model
 from lance_core.index.vector.build.stored_model import stored_model
 from lance_core.operations.build_segment import build_segment
@@ -67,7 +68,10 @@ def test_segments_built_apart_by_one_model_are_committed_as_one_index(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ 4 bit", "IVF_RQ 5 bit", "IVF_HNSW_SQ"])
-def test_segments_of_one_model_are_merged_without_the_rows(tmp_path: Path, kind: str) -> None:
+def test_segments_of_one_model_are_merged_without_the_rows(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "LEAST_BYTES", 1)
     path = tmp_path / "t"
     insert(path, 0, NUM_ROWS)
     insert(path, 5000, NUM_MORE)
@@ -141,7 +145,10 @@ def test_creating_an_index_while_rows_are_moved_builds_it_anew(tmp_path: Path) -
     check(path, "IVF_FLAT", "l2")
 
 
-def test_with_little_memory_the_same_rows_are_indexed(tmp_path: Path) -> None:
+def test_with_little_memory_the_same_rows_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "LEAST_BYTES", 1)
     path = tmp_path / "t"
     insert(path, 0, NUM_ROWS)
     table(path).create_index("v", "IVF_FLAT", num_partitions=4, memory_bytes=100_000)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from hypothesis import given, strategies as st
 
+from lance_core.index.vector.build.budget import Budget
 from lance_core.index.vector.build.encode import CodedColumn
 from lance_core.index.vector.build.partition_rows import PartitionRows
 
@@ -28,6 +29,7 @@ COLUMNS = (
     memory_bytes=st.sampled_from([1, 500, 2_000, 1 << 20]),
     piece=st.integers(1, 150),
     is_sorted=st.booleans(),
+    graph_row_bytes=st.sampled_from([0, 1, 1 << 30]),
 )
 def test_rows_come_back_by_partition_and_row_id(
     seed: int,
@@ -36,6 +38,7 @@ def test_rows_come_back_by_partition_and_row_id(
     memory_bytes: int,
     piece: int,
     is_sorted: bool,
+    graph_row_bytes: int,
 ) -> None:
     generator = np.random.default_rng(seed)
     row_ids = generator.integers(0, 300, num_rows).astype(np.uint64)
@@ -48,12 +51,12 @@ def test_rows_come_back_by_partition_and_row_id(
         "vectors": generator.random((num_rows, 2)).astype(np.float16),
     }
     with ExitStack() as stack:
-        rows = PartitionRows(COLUMNS, num_partitions, memory_bytes, stack)
+        rows = PartitionRows(COLUMNS, num_partitions, Budget(memory_bytes), stack)
         for start in range(0, num_rows, piece):
             part = slice(start, start + piece)
             own = {name: values[part] for name, values in columns.items()}
             rows.add(row_ids[part], partitions[part], own)
-        groups = list(rows.groups())
+        groups = list(rows.groups(graph_row_bytes))
     order = np.lexsort((row_ids, partitions))  # rows of one id stay in their order
     lengths = np.concatenate([each.lengths for each in groups])
     np.testing.assert_array_equal(lengths, np.bincount(partitions, minlength=num_partitions))

@@ -228,6 +228,19 @@ def test_groups_far_from_each_other_are_reached() -> None:
     assert_sound(graph, len(vectors), SMALL)
 
 
+def test_with_dot_the_longest_rows_keep_links_to_what_is_nearest_to_them() -> None:
+    generator = np.random.default_rng(7)
+    vectors = generator.standard_normal((4_000, DIMENSION), np.float32)
+    vectors *= generator.lognormal(0, 0.5, (len(vectors), 1)).astype(np.float32)
+    graph = GraphBuilder(model(FlatCoding(), Metric.DOT)).build(vectors)
+    longest = np.argsort(-np.linalg.norm(vectors, axis=1))[:20]
+    products = vectors[longest] @ vectors.T
+    products[np.arange(len(longest)), longest] = -np.inf
+    links = lists(graph)
+    kept = [int(best) in links[row] for row, best in zip(longest, products.argmax(1), strict=True)]
+    assert np.mean(kept) >= 0.9
+
+
 @pytest.fixture
 def _two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_module, "_MANY_ROWS", 400)
@@ -254,7 +267,7 @@ def test_partitions_of_all_sizes_come_back_in_their_order() -> None:
     builder = GraphBuilder(model(BOUNDS))
     sizes = [30, 0, 500, 1, 60, 450, 2]
     partitions = [draw(BOUNDS, Metric.L2, size, seed=size) for size in sizes]
-    for graph, codes in zip(builder.build_all(partitions), partitions, strict=True):
+    for graph, codes in zip(builder.build_all(partitions, 500 * 360), partitions, strict=True):
         assert graph.rows.equals(builder.build(codes).rows)
 
 

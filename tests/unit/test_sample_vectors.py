@@ -10,6 +10,9 @@ import pytest
 from pyroaring import BitMap
 
 from lance_core.cache.byte_cache import ByteCache
+from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build import budget
+from lance_core.index.vector.build.budget import LEAST_BYTES, Budget
 from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 FILES = TableFiles(ByteCache(16 << 20))
 DIMENSION = 4
-PLENTY = 64 << 20
+PLENTY = 256 << 20
 
 
 def vectors(num_rows: int) -> pa.Array:
@@ -98,7 +101,13 @@ def test_of_lists_their_vectors_are_counted() -> None:
     assert 8900 < found.num_vectors <= 9000
 
 
-def test_a_sample_is_smaller_where_memory_is() -> None:
+def test_a_sample_is_smaller_where_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "LEAST_BYTES", 1)
     found = sample(written(vectors(20_000)), memory=32_000, num_partitions=10)
-    assert len(found.vectors) == 32_000 // 2 // (4 * DIMENSION)
+    assert len(found.vectors) == Budget(32_000).sample_bytes // (4 * DIMENSION)
     assert 19_900 < found.num_vectors <= 20_000
+
+
+def test_less_memory_than_any_build_takes_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=f"at least {LEAST_BYTES}"):
+        sample(written(vectors(100)), memory=LEAST_BYTES - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from mmap import mmap
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -61,7 +61,11 @@ class CodedColumn:
         shape = (num_rows,) if self.width is None else (num_rows, self.width)
         if num_rows * self.row_bytes < _MAPPED_BYTES:
             return np.empty(shape, self.dtype)
-        return np.ndarray(shape, self.dtype, mmap(-1, num_rows * self.row_bytes))
+        return np.ndarray(
+            shape,
+            self.dtype,
+            mmap(-1, num_rows * self.row_bytes, flags=MAP_PRIVATE | MAP_ANONYMOUS),
+        )
 
 
 class Encoder(Protocol):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.index.vector.build.budget import Trimmer
 from lance_core.index.vector.build.encode import parts_of
-from lance_core.index.vector.build.graph import GRAPH_SCHEMA, GraphBuilder
+from lance_core.index.vector.build.graph import GRAPH_SCHEMA
 from lance_core.index.vector.build.model_form import (
     as_json,
     centroid_message,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from lance_core.file.writer import LanceFileWriter
     from lance_core.index.segment_files import SegmentFiles
+    from lance_core.index.vector.build.budget import Budget
     from lance_core.index.vector.build.encode import CodedColumn, Encoder
+    from lance_core.index.vector.build.graph import GraphBuilder
     from lance_core.index.vector.build.model import VectorModel
     from lance_core.index.vector.build.partition_rows import PartitionGroup
 
@@ -37,7 +40,12 @@ _TENSOR_BUFFER = 2
 
 
 def write_files(
-    model: VectorModel, encoder: Encoder, groups: Iterable[PartitionGroup], out: SegmentFiles
+    model: VectorModel,
+    encoder: Encoder,
+    groups: Iterable[PartitionGroup],
+    builder: GraphBuilder | None,
+    budget: Budget,
+    out: SegmentFiles,
 ) -> None:
     """Write ``auxiliary.idx`` and ``index.idx``.
 
@@ -49,6 +57,10 @@ def write_files(
         That of the model.
     groups
         All partitions in their order.
+    builder
+        Builds their graphs; None = the model has none.
+    budget
+        What graphs may take.
     out
         Where to.
 
@@ -61,20 +73,20 @@ def write_files(
     -----
     Vector index page, sections 2, 4 and 9.
     """
-    schema = _NO_GRAPHS if model.graph is None else GRAPH_SCHEMA
+    schema = _NO_GRAPHS if builder is None else GRAPH_SCHEMA
     with (
         out.create(STORAGE_FILE, _storage_schema(encoder.columns)) as storage,
         out.create(MODEL_FILE, schema) as index,
     ):
         lengths: list[int] = []
         stored = _store(groups, encoder, storage, lengths)
-        if model.graph is None:
+        if builder is None:
             for _ in stored:
                 pass  # each was written when it was asked for
             graph_lengths = [0] * len(lengths)
             index.add_schema_metadata("lance:flat", as_json([""] * len(lengths)))
         else:
-            graph_lengths = _write_graphs(GraphBuilder(model), stored, index)
+            graph_lengths = _write_graphs(builder, stored, budget, index)
         _finish_storage(model, lengths, storage)
         _finish_index(model, graph_lengths, index)
 
@@ -88,24 +100,31 @@ def _store(
     """Write partitions; yield the codes of each, row after row, and note how many they are."""
     schema = _storage_schema(encoder.columns)
     names = [each.name for each in encoder.columns]
+    trimmer = Trimmer()
     for group in groups:
         own_lengths = group.lengths.tolist()
         laid_out = encoder.lay_out(group.columns, own_lengths)
         arrays = [pa.array(group.row_ids), *(_arrow(laid_out[name]) for name in names)]
         storage.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        trimmer.count(group.row_ids.nbytes + sum(each.nbytes for each in group.columns.values()))
         for length, part in zip(own_lengths, parts_of(own_lengths), strict=True):
             lengths.append(length)
             yield group.columns[names[0]][part]
 
 
 def _write_graphs(
-    builder: GraphBuilder, partitions: Iterator[NDArray[Any]], index: LanceFileWriter
+    builder: GraphBuilder,
+    partitions: Iterator[NDArray[Any]],
+    budget: Budget,
+    index: LanceFileWriter,
 ) -> list[int]:
     """Write the graphs of partitions; return how many rows each has."""
     lengths, headers = [], []
+    trimmer = Trimmer()
     no_rows = pa.RecordBatch.from_pylist([], GRAPH_SCHEMA)
-    for graph in builder.build_all(partitions):
+    for graph in builder.build_all(partitions, budget.graph_bytes):
         index.write_batch(graph.rows)
+        trimmer.count(graph.rows.nbytes)
         lengths.append(graph.rows.num_rows)
         headers.append(replace(graph, rows=no_rows))
     index.add_schema_metadata("lance:hnsw", builder.metadata(headers))

@@ -59,6 +59,8 @@ _MANY_ROWS = 1 << 16
 """A partition of so many keeps both threads busy alone."""
 _SERIAL_ROWS = 1 << 12
 """Until a partition has so many, batches are too small to be split."""
+_LINK_BYTES = 18
+"""For each of `GraphBuilder`'s ``m``: links, and distances in the end."""
 _MOST_LINKS = (1 << 31) - 1
 
 
@@ -108,26 +110,41 @@ class GraphBuilder:
         self._parameters = GraphParameters() if model.graph is None else model.graph
         self._space: RowSpace = row_space(model)
 
-    def build_all(self, partitions: Iterable[NDArray[np.generic]]) -> Iterator[PartitionGraph]:
+    @property
+    def row_bytes(self) -> int:
+        """About the bytes that a row of a partition needs, beside its codes."""
+        return _LINK_BYTES * self._parameters.max_connections
+
+    def build_all(
+        self, partitions: Iterable[NDArray[np.generic]], memory_bytes: int
+    ) -> Iterator[PartitionGraph]:
         """Build the graphs of partitions in their order, small ones two at a time.
 
         Parameters
         ----------
         partitions
             The coded rows of each, see `build`; asked for when a thread is free.
+        memory_bytes
+            What several graphs may take that are under way together.
         """
+        most_rows = memory_bytes // self.row_bytes
         with ThreadPoolExecutor(NUM_THREADS) as pool:
-            under_way: list[Future[PartitionGraph]] = []
+            under_way: deque[Future[PartitionGraph]] = deque()
+            lengths: deque[int] = deque()
             for codes in partitions:
                 is_large = len(codes) >= _MANY_ROWS
-                while len(under_way) >= (1 if is_large else _UNDER_WAY):
-                    yield under_way.pop(0).result()
+                most = 0 if is_large else max(most_rows - len(codes), 0)
+                limit = 1 if is_large else _UNDER_WAY
+                while len(under_way) >= limit or sum(lengths) > most:
+                    lengths.popleft()
+                    yield under_way.popleft().result()
                 if is_large:
                     yield self._build(codes, pool)
                 else:
                     under_way.append(pool.submit(self._build, codes, None))
-            for future in under_way:
-                yield future.result()
+                    lengths.append(len(codes))
+            while len(under_way) > 0:
+                yield under_way.popleft().result()
 
     def build(self, codes: NDArray[np.generic]) -> PartitionGraph:
         """Build the graph of one partition, on two threads where it is large.

@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lance_core.index.vector.build.budget import Budget
+
 _ROW_IDS = CodedColumn(ROW_ID_COLUMN, np.dtype(np.uint64), None)
 _PARTITION_BYTES, _ORDER_BYTES = 4, 8
-_WAITING_PART = 2
-_GROUP_PART = 16
-"""Memory is shared: rows that wait take a half; those read at once a sixteenth, twice while they
-are put in order, and what the file that is written has not yet let go of; it has pages too."""
 
 _WRITE_BYTES = 4 << 20
 
@@ -56,9 +54,9 @@ class PartitionRows:
         What rows have.
     num_partitions
         Number of partitions.
-    memory_bytes
-        About how much memory may be taken; what does not fit is put into a temporary file. A
-        partition is held whole, whatever its size.
+    budget
+        What rows may take; what does not fit is put into a temporary file. A partition is held
+        whole, whatever its size.
     stack
         The file goes with it.
     """
@@ -67,15 +65,15 @@ class PartitionRows:
         self,
         columns: Sequence[CodedColumn],
         num_partitions: int,
-        memory_bytes: int,
+        budget: Budget,
         stack: ExitStack,
     ) -> None:
         self._columns = (_ROW_IDS, *columns)
         self._num_partitions = num_partitions
         self._row_bytes = sum(each.row_bytes for each in self._columns)
-        self._group_bytes = memory_bytes // _GROUP_PART
+        self._budget = budget
         held_bytes = self._row_bytes + _PARTITION_BYTES + _ORDER_BYTES
-        capacity = max(memory_bytes // _WAITING_PART // held_bytes, 1)
+        capacity = max(budget.waiting_bytes // held_bytes, 1)
         self._waiting = [each.empty(capacity) for each in self._columns]  # taken when written to
         self._partitions = np.empty(capacity, np.uint32)
         self._num_waiting = 0
@@ -114,9 +112,16 @@ class PartitionRows:
             self._partitions[part] = partitions[start:stop]
             self._num_waiting, start = part.stop, stop
 
-    def groups(self) -> Iterator[PartitionGroup]:
-        """Yield all rows; to be called once, when all were added."""
-        if self._file is None:
+    def groups(self, graph_row_bytes: int = 0) -> Iterator[PartitionGroup]:
+        """Yield all rows; to be called once, when all were added.
+
+        Parameters
+        ----------
+        graph_row_bytes
+            What is to be made of a partition takes so much for each of its rows: where that is
+            more than there is, rows leave memory.
+        """
+        if self._file is None and not self._needs_room(graph_row_bytes):
             self._runs.append(self._run_in_memory())
         elif self._num_waiting > 0:
             self._spill()
@@ -124,9 +129,13 @@ class PartitionRows:
         lengths = np.zeros(self._num_partitions, np.int64)
         for run in self._runs:
             lengths += np.diff(run.bounds)
-        most = max(self._group_bytes // self._row_bytes, 1)
+        most = max(self._budget.group_bytes // self._row_bytes, 1)
         for first, stop in pairwise(_cut(lengths, most)):
             yield self._group(first, stop)
+
+    def _needs_room(self, graph_row_bytes: int) -> bool:
+        counts = np.bincount(self._partitions[: self._num_waiting], minlength=1)
+        return int(counts.max()) * graph_row_bytes > self._budget.graph_bytes
 
     def _group(self, first: int, stop: int) -> PartitionGroup:
         lengths = [np.diff(run.bounds[first : stop + 1]) for run in self._runs]

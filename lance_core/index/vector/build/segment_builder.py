@@ -9,8 +9,10 @@ import numpy as np
 
 from lance_core.errors import TypeMismatchError
 from lance_core.index.vector.build.assign import assign, assign_bytes
+from lance_core.index.vector.build.budget import Budget, Trimmer, trim_heaps
 from lance_core.index.vector.build.encoders import encoder_of
 from lance_core.index.vector.build.files import write_files
+from lance_core.index.vector.build.graph import GraphBuilder
 from lance_core.index.vector.build.model_form import index_details
 from lance_core.index.vector.build.parameters import vector_column
 from lance_core.index.vector.build.partition_rows import PartitionRows
@@ -29,12 +31,6 @@ if TYPE_CHECKING:
     from lance_core.index.vector.build.model import VectorModel
     from lance_core.index.vector.build.usable import UsableVectors
 
-_BLOCK_BYTES = 16 << 20
-"""Of vectors as float32, which are coded at once; a list of vectors is never cut."""
-
-_BLOCK_PART = 16
-"""Such a part of the memory at most: what codes are made of takes several times as much."""
-
 
 class SegmentBuilder:
     """Writes the files of one segment; a context manager, so that no temporary file is left.
@@ -46,8 +42,8 @@ class SegmentBuilder:
     out
         Where files go.
     memory_bytes
-        About how much memory may be taken; what does not fit is put on disk meanwhile. A partition
-        is held whole in any case, and so is its graph.
+        How much memory may be taken, see `Budget`; what does not fit is put on disk meanwhile. A
+        partition is held whole in any case, and so is its graph.
 
     Notes
     -----
@@ -60,11 +56,12 @@ class SegmentBuilder:
         self._out = out
         self._encoder = encoder_of(model)
         self._stack = ExitStack()
+        self._budget = Budget(memory_bytes)
         self._rows = PartitionRows(
-            self._encoder.columns, model.num_partitions, memory_bytes, self._stack
+            self._encoder.columns, model.num_partitions, self._budget, self._stack
         )
-        block_bytes = min(_BLOCK_BYTES, memory_bytes // _BLOCK_PART)
-        self._block_rows = max(block_bytes // (4 * model.dimension), 1)
+        self._block_rows = max(self._budget.block_bytes // (4 * model.dimension), 1)
+        self._trimmer = Trimmer()
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +95,7 @@ class SegmentBuilder:
             part = column.slice(start, self._block_rows)
             vectors = usable_vectors(part, row_ids[start:stop], self._model.metric)
             self._add_vectors(vectors)
+            self._trimmer.count(part.nbytes)
 
     def add_coded(
         self,
@@ -126,7 +124,11 @@ class SegmentBuilder:
         UnsupportedFeatureError, LimitExceededError
             There can be no such graphs.
         """
-        write_files(self._model, self._encoder, self._rows.groups(), self._out)
+        trim_heaps()
+        builder = None if self._model.graph is None else GraphBuilder(self._model)
+        groups = self._rows.groups(0 if builder is None else builder.row_bytes)
+        write_files(self._model, self._encoder, groups, builder, self._budget, self._out)
+        trim_heaps()
         return index_details(self._model)
 
     def _check_type(self, column_type: pa.DataType) -> None:

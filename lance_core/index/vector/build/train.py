@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lance_core.index.vector.build.usable import UsableVectors
 
 _BYTE_BITS = 8
+_BLOCK_ROWS = 1 << 12
 
 
 def train(
@@ -141,8 +142,8 @@ def _train_pq(
     if codebook is None:
         some = _spread(vectors, parameters.sample_rate << parameters.num_bits)
         if parameters.metric != Metric.DOT:
-            partitions, _ = assign(some, centroids, parameters.metric)
-            some = some - centroids[partitions]
+            some = some.copy() if some is vectors else some
+            _take_off_centroids(some, centroids, parameters.metric)
         codebook = train_codebook(
             some,
             parameters.num_sub_vectors,
@@ -151,6 +152,16 @@ def _train_pq(
             seed=seed,
         )
     return PqCoding(parameters.num_bits, _as_stored(codebook, parameters.column.value_type))
+
+
+def _take_off_centroids(
+    vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric: Metric
+) -> None:
+    """Make vectors residuals, in place: there is no memory for another sample."""
+    partitions, _ = assign(vectors, centroids, metric)
+    for start in range(0, len(vectors), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        vectors[part] -= centroids[partitions[part]]
 
 
 def _rotation(parameters: VectorParameters, seed: int) -> bytes | NDArray[np.float32]:
