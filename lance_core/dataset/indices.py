@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.reads import DatasetReads
+from lance_core.file.arguments import checked_text
 from lance_core.operations.commit_segments import drop_index
 from lance_core.operations.create_index import create_index
-from lance_core.operations.new_index import NewIndex
+from lance_core.operations.new_index import NewIndex, usual_index_name
 from lance_core.operations.optimize_indices import OptimizeOptions, optimize_indices
 from lance_core.operations.progress import no_progress
 from lance_core.operations.write_segment import MEMORY_BYTES
@@ -51,7 +52,7 @@ class DatasetIndices(DatasetReads):
             ``IVF_PQ`` and ``IVF_RQ`` code them shorter and less exactly. ``IVF_HNSW_FLAT``,
             ``IVF_HNSW_SQ`` and ``IVF_HNSW_PQ`` have a graph for few large partitions.
         name
-            Name of the index; that of the column with ``_idx`` unless it is given.
+            Name of the index; the path of the column with ``_idx`` unless it is given.
         replace
             Whether an index of the name on the same column is replaced; else it is an error.
         memory_bytes
@@ -80,15 +81,16 @@ class DatasetIndices(DatasetReads):
         Raises
         ------
         InvalidRequestError
-            The kind of index is not known, or does not take the column or a parameter; or there is
-            an index of the name that must not be replaced.
+            The kind of index is not known, or does not take the column or a parameter; there is an
+            index of the name that must not be replaced; or an argument is none.
 
         Examples
         --------
         >>> dataset.create_index("price", "BTREE")  # doctest: +SKIP
         >>> dataset.create_index("vector", "IVF_PQ", metric="cosine")  # doctest: +SKIP
         """
-        index = NewIndex(f"{column}_idx" if name is None else name, column, index_type, parameters)
+        index_name = usual_index_name(self.snapshot, column) if name is None else name
+        index = NewIndex(index_name, column, index_type, parameters)
         return self._with(
             create_index(
                 self.session.files,
@@ -157,7 +159,7 @@ class DatasetIndices(DatasetReads):
 
         Raises ``IndexNotFoundError`` if there is none of the name.
         """
-        return index_of_name(self.session, self.snapshot, name)
+        return index_of_name(self.session, self.snapshot, checked_text("name", name))
 
     def drop_index(self, name: str) -> Self:
         """Remove an index of any kind; ``IndexNotFoundError`` if there is none of the name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.reads import DatasetReads
+from lance_core.file.arguments import checked_text
 from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_segments import commit_segments, segments_of
 from lance_core.operations.merge_segments import merge_segments
@@ -78,7 +79,7 @@ class DatasetSegments(DatasetReads):
 
     def segments_of(self, name: str) -> tuple[table_pb2.IndexMetadata, ...]:
         """Return the segments of an index in this version; none if there is no such index."""
-        return segments_of(self.snapshot, name)
+        return segments_of(self.snapshot, checked_text("name", name))
 
     def commit_segments(self, name: str, segments: Sequence[table_pb2.IndexMetadata]) -> Self:
         """Let segments answer queries; see `operations.commit_segments`.

@@ -80,6 +80,13 @@ def checked_number(what: str, number: object, least: int, most: int = _MOST) -> 
     return found
 
 
+def checked_flag(what: str, flag: object) -> bool:
+    """Return a truth value; what only counts as one, as "no" counts as true, is none."""
+    if not isinstance(flag, bool | np.bool_):
+        raise InvalidRequestError(f"{what} is True or False, not {_kind(flag)}")
+    return bool(flag)
+
+
 def checked_ranges(ranges: object, num_rows: int, path: str) -> list[tuple[int, int]]:
     """Return row ranges as pairs inside the file."""
     if not isinstance(ranges, Iterable) or isinstance(ranges, str | bytes):
@@ -124,10 +131,10 @@ def _are_inside(rows: NDArray[np.integer], num_rows: int) -> bool:
     return len(rows) == 0 or (int(rows.min()) >= 0 and int(rows.max()) < num_rows)
 
 
-def checked_list(what: str, items: object) -> list[object]:
+def checked_list(what: str, items: object, example: str = '["id"]') -> list[object]:
     """Return the items of a list; a text, which has characters, is none."""
     if not isinstance(items, Iterable) or isinstance(items, str | bytes):
-        raise InvalidRequestError(f'{what} are a list such as ["id"], not {_kind(items)}')
+        raise InvalidRequestError(f"{what} are a list such as {example}, not {_kind(items)}")
     return list(items)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_core.errors import InvalidRequestError
 from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.operations.build_vector_segment import build_vector_segment
+from lance_core.operations.index_arguments import checked_memory, checked_progress
 from lance_core.operations.indexed_column import checked_fragments, indexed_rows
 from lance_core.operations.new_index import recipe_of
 from lance_core.operations.progress import no_progress
@@ -68,8 +69,8 @@ def build_segment(
     Raises
     ------
     InvalidRequestError
-        The name is reserved, there is no such fragment, or the index does not take the column, a
-        parameter or the model.
+        The name is reserved, there is no such fragment, the index does not take the column, a
+        parameter or the model, or an argument is none.
     UnknownColumnError
         There is no such column.
     CorruptFileError, UnsupportedFeatureError
@@ -79,6 +80,7 @@ def build_segment(
     -----
     Vector index page, section 1.2.
     """
+    memory_bytes, progress = checked_memory(memory_bytes), checked_progress(progress)
     recipe = recipe_of(snapshot, index)
     covered = checked_fragments(snapshot, fragment_ids)
     if isinstance(recipe, VectorParameters):

@@ -8,6 +8,7 @@ from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.segment_files import IndexDetails
+from lance_core.index.vector.build.model import VectorModel
 from lance_core.index.vector.build.model_form import index_details, index_type_of
 from lance_core.index.vector.build.stored_parameters import asked_details, with_files
 from lance_core.index.vector.build.untrained import untrained
@@ -18,7 +19,6 @@ from lance_core.operations.write_segment import write_segment
 from lance_core.operations.write_vector_segment import write_vector_segment
 
 if TYPE_CHECKING:
-    from lance_core.index.vector.build.model import VectorModel
     from lance_core.index.vector.build.parameters import VectorParameters
     from lance_core.operations.new_index import NewIndex
     from lance_core.operations.progress import Progress
@@ -85,6 +85,8 @@ def build_vector_segment(
 
 
 def _check_model(parameters: VectorParameters, model: VectorModel) -> None:
+    if not isinstance(model, VectorModel):
+        raise InvalidRequestError(f"a model is what train_model returned, not {model!r}")
     column = parameters.column
     wanted = parameters.index_type, parameters.metric, column.value_type, column.dimension
     found = index_type_of(model), model.metric, model.value_type, model.dimension

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.file.arguments import checked_text
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
 from lance_core.operations.commit_planned import commit_planned
+from lance_core.operations.index_arguments import checked_segments
 from lance_core.table.commit import commit
 from lance_core.table.commits_since import Lineage
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
@@ -74,7 +76,8 @@ def commit_segments(
     oldest segment was built from, so that whatever came since is looked at, or a later one up to
     which nobody moved rows or changed values: so other segments of the index may have come first.
     """
-    operation = CreateIndex(tuple(segments), _replaced(snapshot, name, segments))
+    name, segments = checked_text("the name of an index", name), checked_segments(segments)
+    operation = CreateIndex(segments, _replaced(snapshot, name, segments))
     transaction = Transaction(_read_version(snapshot, segments), operation)
     return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
 
@@ -87,11 +90,11 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
     IndexNotFoundError
         There is no index of the name.
     InvalidRequestError
-        The name is that of an entry that serves the table itself.
+        The name is none, or that of an entry that serves the table itself.
     CommitConflictError
         Others changed the index again and again.
     """
-    if name == REUSE_INDEX_NAME:
+    if checked_text("the name of an index", name) == REUSE_INDEX_NAME:
         raise InvalidRequestError(
             "indices need the fragment reuse index; trim_reuse_index removes what none needs"
         )
@@ -165,8 +168,6 @@ def _replaced(
 
 
 def _checked_coverage(name: str, segments: Sequence[table_pb2.IndexMetadata]) -> BitMap:
-    if len(segments) == 0:
-        raise InvalidRequestError("give at least one segment")
     covered = BitMap()
     for segment in segments:
         if segment.name != name or not _are_alike(segment, segments[0]):

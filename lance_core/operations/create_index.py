@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CommitConflictError, InvalidRequestError
+from lance_core.file.arguments import checked_flag
 from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.operations.build_segment import build_segment
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.commit_segments import segments_of
+from lance_core.operations.index_arguments import checked_memory, checked_progress
 from lance_core.operations.new_index import recipe_of
 from lance_core.operations.progress import halves, no_progress
 from lance_core.operations.train_model import train_model
@@ -60,10 +62,13 @@ def create_index(
     Raises
     ------
     InvalidRequestError
-        There is an index of the name that must not be replaced, and what `build_segment` raises.
+        There is an index of the name that must not be replaced, an argument is none, and what
+        `build_segment` raises.
     CommitConflictError
         Others moved rows, or changed the index, again and again. No file of the segment is left.
     """
+    replace, memory_bytes = checked_flag("replace", replace), checked_memory(memory_bytes)
+    progress = checked_progress(progress)
     recipe = recipe_of(snapshot, index)
     _check_replaced(snapshot, segments_of(snapshot, index.name), index, replace=replace)
     model = None

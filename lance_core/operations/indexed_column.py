@@ -9,6 +9,7 @@ from pyroaring import BitMap
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FragmentId
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows
+from lance_core.operations.index_arguments import checked_fragment_ids
 from lance_core.scan.projection import (
     OWN_ADDRESS,
     ProjectedColumn,
@@ -70,12 +71,12 @@ def indexed_rows(
 def checked_fragments(snapshot: Snapshot, fragment_ids: Iterable[int] | None) -> BitMap:
     """Return the fragments that are meant; None = all.
 
-    Raises ``InvalidRequestError`` if there is no such fragment.
+    Raises ``InvalidRequestError`` if they are no ids, or there is no such fragment.
     """
     present = BitMap(snapshot.fragments_by_id)
     if fragment_ids is None:
         return present
-    wanted = set(fragment_ids)
+    wanted = checked_fragment_ids(fragment_ids)
     missing = sorted(wanted - set(present))
     if len(missing) > 0:
         raise InvalidRequestError(f"version {snapshot.version} has no fragments {missing}")

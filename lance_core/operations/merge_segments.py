@@ -8,6 +8,7 @@ from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import UnusableSegmentError
+from lance_core.operations.index_arguments import checked_memory, checked_segments
 from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
 from lance_core.operations.write_segment import MEMORY_BYTES
@@ -60,6 +61,7 @@ def merge_segments(
     CorruptFileError
         What is read contradicts the format. No file is left.
     """
+    segments, memory_bytes = checked_segments(segments), checked_memory(memory_bytes)
     _check(snapshot, segments)
     moves = RowMoves.of(files, snapshot)
     _check_coverage(moves, segments)
@@ -78,8 +80,6 @@ def merge_segments(
 
 
 def _check(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> None:
-    if len(segments) == 0:
-        raise InvalidRequestError("give at least one segment")
     told = {
         (each.name, tuple(each.fields), each.index_details.type_url.rpartition(".")[2])
         for each in segments

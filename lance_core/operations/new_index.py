@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
+from lance_core.file.arguments import checked_text
 from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.writers import segment_writer as scalar
 from lance_core.index.scalar.writers.segment_writer import SCALAR_KINDS, segment_writer
 from lance_core.index.vector.build import given_parameters as vector
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.parameters import QUANTISERS
+from lance_core.operations.index_arguments import check_new_name
 from lance_core.scan.projection import PseudoColumn, resolve_projection
 from lance_core.scan.vector_type import vector_type
 from lance_core.schema.arrow import arrow_type
-from lance_core.table.index_metadata import SYSTEM_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lance_core.index.scalar.writers.segment_writer import SegmentWriter
     from lance_core.index.vector.build.parameters import VectorParameters
+    from lance_core.scan.projection import ProjectedColumn
     from lance_core.table.snapshot import Snapshot
 
 
@@ -42,13 +43,29 @@ class NewIndex:
         ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ``, ``IVF_RQ``, ``IVF_HNSW_FLAT``, ``IVF_HNSW_PQ`` or
         ``IVF_HNSW_SQ``. In capitals or small letters.
     parameters
-        As `segment_writer` and `vector_parameters` take them.
+        As `segment_writer` and `vector_parameters` take them; None is as good as absent.
+
+    Raises
+    ------
+    InvalidRequestError
+        A text is none, or the parameters are no map by names.
     """
 
     name: str
     column: str
     index_type: str
     parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_text("the name of an index", self.name)
+        checked_text("column", self.column)
+        checked_text("index_type", self.index_type)
+        if not isinstance(self.parameters, Mapping):
+            raise InvalidRequestError(
+                f"parameters are {self.parameters!r}; give a map such as {{'num_partitions': 4}}"
+            )
+        for name in self.parameters:
+            checked_text("the name of a parameter", name)
 
 
 def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorParameters:
@@ -57,17 +74,19 @@ def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorPara
     Raises
     ------
     InvalidRequestError
-        The name is reserved, or there is no such type of index, or it does not take the column or a
-        parameter.
+        It is no new index, or the name is reserved or cannot be read, or there is no such type of
+        index, or it does not take the column or a parameter.
     UnknownColumnError
         There is no such column.
     """
-    if index.name == "" or index.name.startswith(SYSTEM_PREFIX):
-        raise InvalidRequestError(f"{index.name!r} is no name for an index; take another one")
-    (column,) = resolve_projection(snapshot.schema, [index.column]).columns
-    if isinstance(column.source, PseudoColumn):
-        raise InvalidRequestError(f'column "{index.column}" is stored nowhere; take another one')
-    index_type, column_type = str(index.index_type).upper(), column.arrow_field.type
+    if not isinstance(index, NewIndex):
+        raise InvalidRequestError(
+            f"index is {index!r}; give a NewIndex such as NewIndex('v_idx', 'v', 'IVF_PQ')"
+        )
+    if all(each.name != index.name for each in snapshot.indices):  # others named those
+        check_new_name(index.name)
+    column_type = _column(snapshot, index.column).arrow_field.type
+    index_type = index.index_type.upper()
     if index_type in QUANTISERS:
         return vector_parameters(index_type, column_type, index.parameters)
     return segment_writer(
@@ -76,6 +95,25 @@ def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorPara
         index.parameters,
         has_stable_row_ids=snapshot.has_stable_row_ids,
     )
+
+
+def usual_index_name(snapshot: Snapshot, column: str) -> str:
+    """Return the name that an index on a column gets unless one is given.
+
+    Raises
+    ------
+    UnknownColumnError
+        There is no such column.
+    InvalidRequestError
+        It is stored nowhere, or is no text.
+
+    Notes
+    -----
+    As pylance 14.0.2: the path of the column however it was written, quoted only where it has to
+    be, and ``_idx``. So there is one index of a column, not one for every way to write it.
+    """
+    _column(snapshot, checked_text("column", column))
+    return f"{snapshot.schema.path_of(snapshot.schema.field(column).id)}_idx"
 
 
 def usual_index_type(snapshot: Snapshot, column: str) -> str:
@@ -108,8 +146,15 @@ def parameters_of(index_type: str) -> tuple[str, ...]:
     return scalar.parameters_of(_scalar_kind(index_type))
 
 
+def _column(snapshot: Snapshot, path: str) -> ProjectedColumn:
+    (column,) = resolve_projection(snapshot.schema, [path]).columns
+    if isinstance(column.source, PseudoColumn):
+        raise InvalidRequestError(f'column "{path}" is stored nowhere; take another one')
+    return column
+
+
 def _scalar_kind(index_type: str) -> IndexKind:
-    name = str(index_type).upper()
+    name = index_type.upper()
     if name not in SCALAR_KINDS:
         names = ", ".join((*SCALAR_KINDS, *QUANTISERS))
         raise InvalidRequestError(f"index type {index_type!r} is none of {names}")

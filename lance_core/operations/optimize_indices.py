@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.errors import IndexNotFoundError, InvalidRequestError
-from lance_core.file.arguments import checked_number
+from lance_core.file.arguments import checked_flag, checked_number
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
+from lance_core.operations.index_arguments import (
+    checked_index_names,
+    checked_memory,
+    checked_progress,
+)
 from lance_core.operations.index_state import index_states
 from lance_core.operations.optimize_scalars import is_scalar, scalar_work
 from lance_core.operations.optimize_vectors import vector_work
@@ -51,6 +56,9 @@ class OptimizeOptions:
     retrain: bool = False
 
     def __post_init__(self) -> None:
+        names = checked_index_names(self.names)
+        object.__setattr__(self, "names", names)  # how a frozen value is finished
+        checked_flag("retrain", self.retrain)
         checked_number("num_segments_to_merge", self.num_segments_to_merge, 0, _MOST_SEGMENTS)
 
 
@@ -98,10 +106,11 @@ def optimize_indices(
         There is no index of a name.
     InvalidRequestError
         An index that is named is of a type that is not built here, or has to be built anew and does
-        not tell how.
+        not tell how; or an argument is none.
     CommitConflictError
         Others moved rows, or changed the indices, again and again. No file is left.
     """
+    memory_bytes, progress = checked_memory(memory_bytes), checked_progress(progress)
     with NewSegments(snapshot) as new:
 
         def plan(newest: Snapshot) -> CreateIndex | None:

@@ -8,6 +8,7 @@ from lance_core.errors import IndexNotFoundError, InvalidRequestError
 from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
+from lance_core.operations.index_arguments import checked_index_names, checked_progress
 from lance_core.operations.progress import no_progress
 from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
@@ -61,7 +62,7 @@ def remap_indices(
     IndexNotFoundError
         There is no index of a name.
     InvalidRequestError
-        An index that is named cannot follow.
+        An index that is named cannot follow, or an argument is none.
     CommitConflictError
         Others changed the indices again and again. No file is left.
     CorruptFileError
@@ -72,6 +73,7 @@ def remap_indices(
     Lance table format, section "Writing and trimming": the new segments are as of the version whose
     history was followed.
     """
+    names, progress = checked_index_names(names), checked_progress(progress)
     with NewSegments(snapshot) as new:
 
         def plan(newest: Snapshot) -> CreateIndex | None:

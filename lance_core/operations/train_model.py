@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_core.errors import InvalidRequestError
 from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.index.vector.build.train import train
+from lance_core.operations.index_arguments import checked_memory, checked_progress
 from lance_core.operations.indexed_column import checked_fragments
 from lance_core.operations.new_index import recipe_of
 from lance_core.operations.progress import no_progress
@@ -59,8 +60,8 @@ def train_model(
     Raises
     ------
     InvalidRequestError
-        It is no vector index, there is no such fragment, or it does not take the column or a
-        parameter.
+        It is no vector index, there is no such fragment, it does not take the column or a
+        parameter, or an argument is none.
     UnknownColumnError
         There is no such column.
     CorruptFileError, UnsupportedFeatureError
@@ -70,6 +71,7 @@ def train_model(
     -----
     Vector index page, section 8.
     """
+    memory_bytes, progress = checked_memory(memory_bytes), checked_progress(progress)
     parameters = recipe_of(snapshot, index)
     if not isinstance(parameters, VectorParameters):
         raise InvalidRequestError(f"a {index.index_type} index needs no model")

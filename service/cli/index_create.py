@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from lance_core.index.vector.metric import Metric  # noqa: TC001 - typer reads it
-from lance_core.operations.new_index import parameters_of, usual_index_type
+from lance_core.operations.new_index import parameters_of, usual_index_name, usual_index_type
 from lance_core.operations.write_segment import MEMORY_BYTES
 from service.cli.places import (
     BranchOption,
@@ -199,7 +199,7 @@ def create(
         parameters = _parameters(
             kind, {key: each for key, each in given.items() if each is not None}
         )
-        index_name = f"{column}_idx" if name is None else name
+        index_name = usual_index_name(before.snapshot, column) if name is None else name
         with progress_bar(f"building {index_name}", None) as bar:
             after = before.create_index(
                 column,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,9 @@ import pytest
 from lance_core.errors import InvalidRequestError
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.model import GraphParameters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FLOATS = pa.list_(pa.float32(), 32)
 BYTES = pa.list_(pa.uint8(), 32)
@@ -123,3 +126,83 @@ def test_parts_of_a_model_are_taken_as_they_are_given() -> None:
     assert pq.least_vectors == 1
     assert vector_parameters("IVF_RQ", FLOATS, {"rotation": EYE}).rotation_type == "matrix"
     assert vector_parameters("IVF_RQ", FLOATS, {"rotation": bytes(16)}).rotation == bytes(16)
+
+
+def lists(numbers: NDArray[np.generic]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), numbers.shape[-1])
+
+
+def test_parts_of_a_model_are_taken_from_arrow_as_pylance_does() -> None:
+    centroids = np.random.default_rng(1).random((3, 32))
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(centroids)
+    sliced = lists(np.concatenate([CENTROIDS, centroids, CENTROIDS]))[3:6]
+    for given in (
+        *(lists(centroids.astype(kind)) for kind in ("f2", "f4", "f8")),
+        *(tensors, sliced, pa.chunked_array([sliced]), pa.chunked_array([sliced[:1], sliced[1:]])),
+    ):
+        found = vector_parameters("IVF_FLAT", FLOATS, {"ivf_centroids": given}).centroids
+        assert found is not None
+        np.testing.assert_allclose(found, centroids, atol=1e-3)
+    codebook = np.random.default_rng(1).random((2, 256, 16), dtype=np.float32)
+    for book in (
+        *(lists(codebook.reshape(-1, length)) for length in (16, 32, 4096)),
+        pa.FixedShapeTensorArray.from_numpy_ndarray(codebook),
+    ):
+        wanted = {"num_sub_vectors": 2, "ivf_centroids": lists(centroids), "pq_codebook": book}
+        taken = vector_parameters("IVF_PQ", FLOATS, wanted).codebook
+        np.testing.assert_array_equal(taken, codebook)
+    for numbers in ([[0, 255] * 16], np.full((1, 32), 7, "u8"), lists(np.ones((1, 32), "u1"))):
+        assert (
+            vector_parameters("IVF_FLAT", BYTES, {"ivf_centroids": numbers}).centroids is not None
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (pa.array([[1.0] * 32, None], pa.list_(pa.float32(), 32)), "nulls in it"),
+        (pa.array([[None] * 32], pa.list_(pa.float32(), 32)), "nulls in it"),
+        (pa.array([[1.0] * 32]), "give fixed-size lists"),
+        (pa.array([1.0] * 32), "give fixed-size lists"),
+        (pa.array([["a"] * 32], pa.list_(pa.string(), 32)), "type object"),
+        (lists(np.ones((6, 16), "f4")), "shape .any, 32."),
+        (pa.array([], pa.list_(pa.float32(), 32)), "shape .0, 32."),
+        (pa.array([[]], pa.list_(pa.float32(), 0)), "shape .1, 0."),
+        (np.full((1, 32), 1e300), "finite numbers that float32 holds"),
+        (np.full((1, 32), 1j), "finite numbers"),
+        (np.full((1, 32), True), "finite numbers"),
+        ([["a"] * 32], "finite numbers"),
+        ("centroids", "finite numbers"),
+        ({1: 2}, "finite numbers"),
+        (5, "finite numbers"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(given: object, words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        vector_parameters("IVF_FLAT", FLOATS, {"ivf_centroids": given})
+
+
+@pytest.mark.parametrize("number", [256, -1, 1.5])
+def test_centroids_of_bytes_are_not_cut_to_fit(number: float) -> None:
+    with pytest.raises(InvalidRequestError, match="whole numbers that uint8 holds"):
+        vector_parameters("IVF_FLAT", BYTES, {"ivf_centroids": np.full((1, 32), number)})
+
+
+def test_codebooks_of_another_size_are_refused_in_whatever_form() -> None:
+    book = np.ones((2, 16, 16))
+    for given in (book, lists(book), book.reshape(-1, 16)):
+        wanted = {"num_sub_vectors": 2, "ivf_centroids": CENTROIDS, "pq_codebook": given}
+        with pytest.raises(InvalidRequestError, match="pq_codebook has shape"):
+            vector_parameters("IVF_PQ", FLOATS, wanted)
+
+
+def test_a_rotation_turns_vectors_and_does_nothing_else() -> None:
+    turned = np.linalg.qr(np.random.default_rng(2).standard_normal((32, 32)))[0]
+    for given in (turned, turned.astype("f2"), -turned, lists(turned), EYE[::-1]):
+        found = vector_parameters("IVF_RQ", FLOATS, {"rotation": given}).rotation
+        assert isinstance(found, np.ndarray)
+    cut = EYE.copy()
+    cut[5] = 0
+    for given in (np.zeros((32, 32)), 2 * turned, cut, EYE + 0.01, np.full((32, 32), 1e30)):
+        with pytest.raises(InvalidRequestError, match="rotation is not orthogonal"):
+            vector_parameters("IVF_RQ", FLOATS, {"rotation": given})

@@ -77,7 +77,8 @@ def segment_writer(
         Type of the column.
     parameters
         By the names that pylance has for them: ``zone_size`` of a BTREE, ``rows_per_zone`` of a
-        ZONEMAP, ``number_of_items`` and ``probability`` of a BLOOMFILTER.
+        ZONEMAP, ``number_of_items`` and ``probability`` of a BLOOMFILTER. None is as good as
+        absent.
     has_stable_row_ids
         Whether rows of the table have stable row ids.
 
@@ -96,11 +97,12 @@ def segment_writer(
         raise InvalidRequestError(
             f"a {kind} index takes columns of {maker.types}, not of type {column_type}"
         )
-    unknown = sorted(set(parameters) - set(maker.parameters))
+    given = {name: each for name, each in parameters.items() if each is not None}
+    unknown = sorted(set(given) - set(maker.parameters))
     if len(unknown) > 0:
         known = ", ".join(maker.parameters) if maker.parameters else "none"
         raise InvalidRequestError(f"a {kind} index has no parameter {unknown[0]!r}; known: {known}")
-    return maker.make(column_type, parameters, has_stable_row_ids)
+    return maker.make(column_type, given, has_stable_row_ids)
 
 
 def parameters_of(kind: IndexKind) -> tuple[str, ...]:

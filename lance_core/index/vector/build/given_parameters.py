@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
 from lance_core.file.arguments import checked_number
+from lance_core.index.vector.build.given_arrays import (
+    byte_array,
+    codebook_array,
+    float_array,
+    rotation_matrix,
+)
 from lance_core.index.vector.build.model import GraphParameters
 from lance_core.index.vector.build.parameters import (
     QUANTISERS,
@@ -24,6 +29,7 @@ from lance_core.kernels.rq_rotation import NUM_ROUNDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
 _COMMON = (
@@ -69,8 +75,9 @@ def vector_parameters(
         By the names that pylance has for them: ``metric``, ``num_partitions``,
         ``target_partition_size``, ``sample_rate``, ``max_iters`` and ``ivf_centroids``; of PQ
         ``num_sub_vectors``, ``num_bits`` and ``pq_codebook``, of RQ ``num_bits``,
-        ``rotation_type`` and ``rotation`` (sign bytes or a matrix); of graphs ``m``,
-        ``ef_construction`` and ``max_level``. None is as good as absent.
+        ``rotation_type`` and ``rotation`` (sign bytes or an orthogonal matrix); of graphs ``m``,
+        ``ef_construction`` and ``max_level``. Arrays are of numpy, or fixed-size lists or tensors
+        of Arrow. None is as good as absent.
 
     Raises
     ------
@@ -139,33 +146,6 @@ class _Wanted:
 
     def number(self, name: str, usual: int, least: int, most: int) -> int:
         return checked_number(name, self.given.get(name, usual), least, most)
-
-    def float_array(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float32]:
-        return self._array(name, shape, np.dtype(np.float32)).astype(np.float32, copy=False)
-
-    def byte_array(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.uint8]:
-        return self._array(name, shape, np.dtype(np.uint8)).astype(np.uint8, copy=False)
-
-    def _array(
-        self, name: str, shape: tuple[int | None, ...], dtype: np.dtype[np.generic]
-    ) -> NDArray[np.generic]:
-        """Return finite numbers of a shape, in which None stands for any length above 0."""
-        try:
-            found = np.asarray(self.given[name])
-            is_number = found.dtype.kind in "fiu" and np.can_cast(found.dtype, dtype, "same_kind")
-        except ValueError as error:
-            raise InvalidRequestError(f"{name} is no array: {error}") from None
-        fits = found.ndim == len(shape) and all(
-            given > 0 and wanted in (None, given)
-            for wanted, given in zip(shape, found.shape, strict=False)
-        )
-        if not is_number or not fits or not np.isfinite(found).all():
-            spelt = ", ".join("any" if each is None else str(each) for each in shape)
-            raise InvalidRequestError(
-                f"{name} has shape {found.shape} and type {found.dtype}; give an array of shape"
-                f" ({spelt}) of finite numbers that {dtype} holds"
-            )
-        return np.array(found, dtype, order="C")
 
 
 def _metric(wanted: _Wanted, column: VectorColumn, quantiser: Quantiser) -> Metric:
@@ -247,23 +227,23 @@ def _rotation_type(wanted: _Wanted) -> Literal["fast", "matrix"]:
 def _centroids(
     wanted: _Wanted, column: VectorColumn
 ) -> NDArray[np.float32] | NDArray[np.uint8] | None:
-    if "ivf_centroids" not in wanted.given:
+    centroids = wanted.given.get("ivf_centroids")
+    if centroids is None:
         return None
-    shape = (None, column.dimension)
-    if column.value_type == pa.uint8():
-        return wanted.byte_array("ivf_centroids", shape)
-    return wanted.float_array("ivf_centroids", shape)
+    take = byte_array if column.value_type == pa.uint8() else float_array
+    return take("ivf_centroids", centroids, (None, column.dimension))
 
 
 def _codebook(
     wanted: _Wanted, column: VectorColumn, num_sub_vectors: int, num_bits: int
 ) -> NDArray[np.float32] | None:
-    if "pq_codebook" not in wanted.given:
+    codebook = wanted.given.get("pq_codebook")
+    if codebook is None:
         return None
     if "ivf_centroids" not in wanted.given:
         raise InvalidRequestError("give ivf_centroids too: pq_codebook codes the gaps to them")
     shape = (num_sub_vectors, 1 << num_bits, column.dimension // num_sub_vectors)
-    return wanted.float_array("pq_codebook", shape)
+    return codebook_array("pq_codebook", codebook, shape)
 
 
 def _rotation(wanted: _Wanted, dimension: int) -> bytes | NDArray[np.float32] | None:
@@ -271,7 +251,7 @@ def _rotation(wanted: _Wanted, dimension: int) -> bytes | NDArray[np.float32] | 
     if rotation is None:
         return None
     if not isinstance(rotation, bytes):
-        return wanted.float_array("rotation", (dimension, dimension))
+        return rotation_matrix("rotation", rotation, dimension)
     needed = NUM_ROUNDS * dimension // _BYTE_BITS
     if len(rotation) != needed:
         raise InvalidRequestError(

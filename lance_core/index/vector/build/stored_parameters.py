@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
+from lance_core.file.arguments import checked_number
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.metric import metric_of
 from lance_core.proto import index_pb2
@@ -24,8 +25,8 @@ def asked_details(given: Mapping[str, object]) -> bytes:
     """
     size = given.get("target_partition_size")
     details = index_pb2.VectorIndexDetails()
-    if isinstance(size, int):
-        details.target_partition_size = size
+    if size is not None:
+        details.target_partition_size = checked_number("target_partition_size", size, 0)
     data: bytes = details.SerializeToString()
     return data
 
