@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,11 +12,21 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.query import MatchQuery
 
+from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import InvalidRequestError
+from lance_core.file.reader import LanceFileReader
+from lance_core.file.writer import LanceFileWriter
+from lance_core.index.text.fst_write import fst_bytes
 from lance_core.index.text.impacts import GROUP_BLOCKS, rounded_lengths
 from lance_core.index.text.tokenizer import Tokenizer
+from lance_core.io.counting_store import CountingStore
+from lance_core.io.open import open_store
+from lance_core.kernels.warm import warm_kernels
+from tests.kernel_signatures import num_signatures
 from tests.text_indices import (
+    CACHE_BYTES,
     held_by,
     held_by_all,
     occurrences,
@@ -180,3 +191,72 @@ def test_segments_of_old_releases_hold_the_words_of_every_text(
         for token, rows in held.items()
     }
     assert known == (expected if segment.has_positions else without_positions(expected))
+
+
+def test_no_kernel_is_compiled_once_all_are_warm(written: Written) -> None:
+    paths = [written(form, True) for form in FORMATS]
+    warm_kernels()
+    before = num_signatures()
+    for path in paths:
+        (segment,) = open_text_segments(path)
+        (partition,) = segment.partitions
+        (texts_near, numbers) = partition.expand("often", 1, prefix_length=1, most=9)
+        assert texts_near == ["often"]
+        assert partition.token_ids(["often", "never"]).tolist() == [numbers[0], -1]
+        (postings,) = partition.postings(numbers.tolist())
+        (positions,) = partition.positions(numbers.tolist())
+        assert postings.frequencies.tolist() == [300] == np.diff(positions.starts).tolist()
+    assert num_signatures() == before
+
+
+def test_only_the_postings_that_are_asked_for_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "d.lance"
+    write_indexed(path, texts(6000), with_position=True)
+    (file,) = path.glob("_indices/*/part_0_invert.lance")
+    store = CountingStore(open_store(str(path)))
+    cache = ByteCache(CACHE_BYTES)
+    (segment,) = open_text_segments(store, cache=cache)
+    (partition,) = segment.partitions
+    (rare,) = partition.token_ids(["rare"]).tolist()
+    store.reset()
+    assert len(partition.postings([rare, rare])[0]) == 1
+    assert 0 < store.bytes_read < file.stat().st_size / 10
+    (again,) = open_text_segments(store, cache=cache)
+    assert again is segment
+    store.reset()
+    partition.postings([rare])
+    assert store.bytes_read == 0
+
+
+def test_pylance_looks_tokens_up_in_dictionaries_of_ours(
+    old_dataset: OldDataset, tmp_path: Path
+) -> None:
+    path = tmp_path / "d.lance"
+    shutil.copytree(old_dataset("1.0.4", "scalar"), path)  # its manifest tells no sizes of files
+    (segment,) = open_text_segments(path, "text_idx")
+    parts = list(segment.partitions[0].all_tokens())
+    tokens = pa.concat_arrays([keys for keys, _ in parts])
+    expected = answers(path, tokens.to_pylist())
+    (file,) = path.glob("_indices/*/part_0_tokens.lance")
+    with LanceFileReader.open_path(file) as reader:
+        stored = reader.read_all()
+    fst = fst_bytes(tokens, np.concatenate([numbers for _, numbers in parts]))
+    columns = [pa.array([fst.tobytes()], pa.large_binary()), *stored.columns[1:]]
+    ours = pa.table(columns, stored.schema.remove_metadata())
+    with LanceFileWriter.open_path(file, ours.schema) as writer:
+        writer.write_batch(ours)
+    assert answers(path, tokens.to_pylist()) == expected
+    assert all(len(rows) > 50 for rows in expected)
+
+
+def answers(path: Path, tokens: list[str]) -> list[list[int]]:
+    """Return the rows that pylance finds for each token."""
+    dataset = lance.dataset(str(path))
+    return [
+        sorted(
+            dataset.to_table(
+                columns=["_score"], with_row_id=True, full_text_query=MatchQuery(token, "text")
+            )["_rowid"].to_pylist()
+        )
+        for token in tokens
+    ]
