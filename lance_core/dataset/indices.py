@@ -57,7 +57,11 @@ class DatasetIndices(DatasetReads):
             Whether an index of the name on the same column is replaced; else it is an error.
         memory_bytes
             About how much memory may be taken; what does not fit is put on disk meanwhile. The
-            sample that a model of vectors is trained with is smaller where it must be.
+            sample that a model of vectors is trained with is smaller where it must be. For vectors
+            at least 96 MiB, which builds without graphs keep to at 128 coordinates. On top come a
+            partition larger than a sixteenth of it, which is held whole, and graphs: some 360 bytes
+            a row of the partitions under way, and their pages. Six partitions of 33,000 rows took
+            up to 70 MB more than 96 MiB.
         progress
             Called with how much is done, and of how much.
         parameters

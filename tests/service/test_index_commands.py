@@ -59,7 +59,7 @@ def statistics(uri, name):
     [
         ("--type ivf_pq --partitions 2 --sub-vectors 4 --bits 8 --max-iters 5", "IVF_PQ"),
         ("--type IVF_FLAT --metric cosine --sample-rate 20", "IVF_FLAT"),
-        ("--type ivf_sq --partition-rows 300 --memory 64M", "IVF_SQ"),
+        ("--type ivf_sq --partition-rows 300 --memory 96M", "IVF_SQ"),
         ("--type ivf_rq --bits 3 --rotation matrix", "IVF_RQ"),
         ("--type ivf_hnsw_sq --m 8 --ef-construction 30 --max-level 3", "IVF_HNSW_SQ"),
     ],

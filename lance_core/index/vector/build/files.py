@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _NO_GRAPHS = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
 _TENSOR_BUFFER = 2
+_GRAPH_ROWS = 1 << 12
+"""Rows of a graph that are written at once: what waits for a page is copied with all that comes."""
 
 
 def write_files(
@@ -107,6 +109,7 @@ def _store(
         arrays = [pa.array(group.row_ids), *(_arrow(laid_out[name]) for name in names)]
         storage.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
         trimmer.count(group.row_ids.nbytes + sum(each.nbytes for each in group.columns.values()))
+        del laid_out, arrays  # or they would wait as long as graphs are built
         for length, part in zip(own_lengths, parts_of(own_lengths), strict=True):
             lengths.append(length)
             yield group.columns[names[0]][part]
@@ -123,7 +126,8 @@ def _write_graphs(
     trimmer = Trimmer()
     no_rows = pa.RecordBatch.from_pylist([], GRAPH_SCHEMA)
     for graph in builder.build_all(partitions, budget.graph_bytes):
-        index.write_batch(graph.rows)
+        for start in range(0, graph.rows.num_rows, _GRAPH_ROWS):
+            index.write_batch(graph.rows.slice(start, _GRAPH_ROWS))
         trimmer.count(graph.rows.nbytes)
         lengths.append(graph.rows.num_rows)
         headers.append(replace(graph, rows=no_rows))
