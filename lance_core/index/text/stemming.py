@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import snowballstemmer  # type: ignore[import-untyped]  # it has no annotations
+import snowballstemmer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
