@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +10,11 @@ import pyarrow as pa
 
 from lance_core.index.scalar.keys import keys_of
 from lance_core.index.scalar.writers.indexed_rows import IndexedRows, joined
+from lance_core.io.spill import spill_folder, spilling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -50,6 +50,8 @@ def sort_rows(rows: Iterable[IndexedRows], memory_bytes: int) -> Iterator[Indexe
     ------
     UnusableSegmentError
         Values of the type have no order.
+    StoreUnavailableError
+        There is no room for what does not fit in memory.
 
     Notes
     -----
@@ -106,23 +108,24 @@ class _Sorter:
 
     def _spill(self) -> None:
         if self._folder is None:
-            folder = tempfile.TemporaryDirectory(prefix="lance-serve-index-")
-            self._folder = Path(self._stack.enter_context(folder))
-        with (self._folder / _NULLS_FILE).open("ab") as file:
+            self._folder = self._stack.enter_context(spill_folder())
+        with spilling(), (self._folder / _NULLS_FILE).open("ab") as file:
             for names in self._null_names:
                 file.write(names.tobytes())
         if len(self._waiting) > 0:
-            rows = _in_order(joined(self._waiting))
-            schema = pa.schema([("values", rows.values.type), ("names", pa.uint64())])
-            with pa.OSFile(str(self._run_file(self._num_runs)), "wb") as file:
-                columns = [rows.values, pa.array(rows.names)]
-                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-                with pa.ipc.new_file(file, schema) as writer:
-                    step = max(len(rows) // _BLOCKS_OF_RUN, 1)
-                    for start in range(0, len(rows), step):
-                        writer.write_batch(batch.slice(start, step))
-            self._num_runs += 1
+            self._write_run(_in_order(joined(self._waiting)))
         self._waiting, self._null_names, self._num_bytes = [], [], 0
+
+    def _write_run(self, rows: IndexedRows) -> None:
+        schema = pa.schema([("values", rows.values.type), ("names", pa.uint64())])
+        with spilling(), pa.OSFile(str(self._run_file(self._num_runs)), "wb") as file:
+            columns = [rows.values, pa.array(rows.names)]
+            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            with pa.ipc.new_file(file, schema) as writer:
+                step = max(len(rows) // _BLOCKS_OF_RUN, 1)
+                for start in range(0, len(rows), step):
+                    writer.write_batch(batch.slice(start, step))
+        self._num_runs += 1
 
     def _run_file(self, number: int) -> Path:
         if self._folder is None:
@@ -190,13 +193,13 @@ def _in_order(rows: IndexedRows) -> IndexedRows:
 
 
 def _rows_in(path: Path) -> Iterator[IndexedRows]:
-    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+    with spilling(), pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
             yield IndexedRows(batch.column(0), batch.column(1).to_numpy())
 
 
 def _stored_names(path: Path, num_bytes: int) -> Iterator[NDArray[np.uint64]]:
-    with path.open("rb") as file:
+    with spilling(), path.open("rb") as file:
         while len(data := file.read(-(-num_bytes // _NAME_BYTES) * _NAME_BYTES)) > 0:
             yield np.frombuffer(data, np.uint64)

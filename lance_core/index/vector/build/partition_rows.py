@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 
 from lance_core.index.vector.build.encode import CodedColumn
 from lance_core.index.vector.storage import ROW_ID_COLUMN
+from lance_core.io.spill import spill_file, spilling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -164,16 +164,10 @@ class PartitionRows:
 
     def _spill(self) -> None:
         if self._file is None:
-            file = tempfile.TemporaryFile(prefix="lance-serve-index-")  # noqa: SIM115  # the stack closes it
-            self._file = self._stack.enter_context(file)
+            self._file = self._stack.enter_context(spill_file())
         run = self._run_in_memory()
-        starts = []
-        for values in self._waiting:
-            starts.append(self._file.seek(0, 2))
-            step = max(_WRITE_BYTES // (values.nbytes // len(values)), 1)
-            for start in range(0, len(run.order), step):
-                piece = values.take(run.order[start : start + step], axis=0)
-                self._file.write(piece.data)
+        with spilling():
+            starts = [_append(self._file, values, run.order) for values in self._waiting]
         self._runs.append(_FileRun(run.bounds, self._file, self._columns, starts))
         self._num_waiting = 0
 
@@ -213,9 +207,19 @@ class _FileRun:
     starts: Sequence[int]
 
     def read(self, first: int, stop: int, columns: Sequence[NDArray[Any]]) -> None:
-        for column, start, out in zip(self.columns, self.starts, columns, strict=True):
-            self.file.seek(start + int(self.bounds[first]) * column.row_bytes)
-            self.file.readinto(out.data)  # type: ignore[attr-defined]  # of a buffered file
+        with spilling():
+            for column, start, out in zip(self.columns, self.starts, columns, strict=True):
+                self.file.seek(start + int(self.bounds[first]) * column.row_bytes)
+                self.file.readinto(out.data)  # type: ignore[attr-defined]  # of a buffered file
+
+
+def _append(file: BinaryIO, values: NDArray[Any], order: NDArray[np.int64]) -> int:
+    """Write rows in some order to the end of a file; return where they begin."""
+    begin = file.seek(0, 2)
+    step = max(_WRITE_BYTES // (values.nbytes // len(values)), 1)
+    pieces = (order[start : start + step] for start in range(0, len(order), step))
+    file.writelines(values.take(each, axis=0).data for each in pieces)
+    return begin
 
 
 def _taken(column: CodedColumn, values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
