@@ -99,6 +99,10 @@ def test_a_node_may_have_all_256_bytes() -> None:
     assert dictionary.find(["a", "aa", "\x00", "\x7f\x7f", "b"]).tolist() == [194, 195, 0, 255, 196]
 
 
+def test_half_a_surrogate_pair_is_no_token() -> None:
+    assert dictionary_of({"a": 0}).find(["\ud800", "a"]).tolist() == [-1, 0]
+
+
 def test_a_token_may_be_longer_than_any_stack() -> None:
     tokens = {"a" * 5000: 0, "a" * 5000 + "b": 1, "c": 2}
     assert everything(dictionary_of(tokens)) == list(tokens.items())

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, InvalidRequestError
-from lance_core.index.text.byte_keys import key_bytes
+from lance_core.index.text.byte_keys import bytes_of
 from lance_core.index.text.fst_write import fst_bytes
 from lance_core.kernels.text_fst import (
     DAMAGED,
@@ -118,7 +118,7 @@ class TokenDictionary:
         CorruptFileError
             The FST is damaged.
         """
-        keys, offsets = key_bytes(pa.array(tokens, pa.large_string()))
+        keys, offsets = bytes_of(tokens)
         found = np.empty(len(tokens), np.int64)
         find_keys(self.fst, self.root, keys, offsets, found)
         self._check(found)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.keys import CacheKey
-    from lance_core.file.reader import ColumnTarget, LanceFileReader
+    from lance_core.file.reader import LanceFileReader
     from lance_core.index.text.source import TextSource
 
 _Number = TypeVar("_Number", np.uint32, np.uint64)
@@ -99,11 +99,11 @@ class Documents:
         return self.source.key("text documents", self.partition_id, name)
 
     def _column(self, name: str, kind: pa.DataType, dtype: type[_Number]) -> NDArray[_Number]:
-        target = stored_column(self.reader, name, [kind])
-        return self.source.cache.get_or_load(self._key(name), lambda: self._read(target, dtype))
+        return self.source.cache.get_or_load(self._key(name), lambda: self._read(name, kind, dtype))
 
-    def _read(self, target: ColumnTarget, dtype: type[_Number]) -> NDArray[_Number]:
-        (stored,) = self.reader.read([target], [(0, self.reader.num_rows)])
+    def _read(self, name: str, kind: pa.DataType, dtype: type[_Number]) -> NDArray[_Number]:
+        column = stored_column(self.reader, name, [kind])
+        (stored,) = self.reader.read([column], [(0, self.reader.num_rows)])
         values = self._values(stored, dtype)
         return values[self._order()] if self.in_row_order else values
 
