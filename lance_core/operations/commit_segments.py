@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.errors import CorruptFileError, IndexNotFoundError, InvalidRequestError
 from lance_core.file.arguments import checked_text
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
+from lance_core.io.waiting import for_each
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.index_arguments import checked_segments
 from lance_core.table.commit import commit
 from lance_core.table.commits_since import Lineage
-from lance_core.table.index_metadata import REUSE_INDEX_NAME
+from lance_core.table.index_metadata import REUSE_INDEX_NAME, index_from_proto
 from lance_core.table.index_upkeep import coverage, is_system
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.transaction import (
@@ -65,7 +67,9 @@ def commit_segments(
     ------
     InvalidRequestError
         Segments are not of one index, cover fragments twice or not known which, or would leave
-        fragments uncovered that a segment to be replaced covers.
+        fragments uncovered that a segment to be replaced covers; the index of the name is on
+        another column; or the files or the column of a segment are not in the dataset, as it was
+        built from another one, or a cleanup took it for left behind.
     CommitConflictError
         Since the segments were built, others moved the rows that they cover, or changed the index:
         build them anew. Their files stay until a cleanup.
@@ -77,6 +81,7 @@ def commit_segments(
     which nobody moved rows or changed values: so other segments of the index may have come first.
     """
     name, segments = checked_text("the name of an index", name), checked_segments(segments)
+    for_each(snapshot.scheduler.store, partial(_check_there, snapshot), segments)
     operation = CreateIndex(segments, _replaced(snapshot, name, segments))
     transaction = Transaction(_read_version(snapshot, segments), operation)
     return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
@@ -115,6 +120,30 @@ def segments_of(snapshot: Snapshot, name: str) -> tuple[table_pb2.IndexMetadata,
     return tuple(each for each in entries if each.name == name and not is_system(each))
 
 
+def _check_there(snapshot: Snapshot, segment: table_pb2.IndexMetadata) -> None:
+    """Check that the dataset has the column and all files of a segment: searches rely on them."""
+    if any(id_ not in {each.id for each in snapshot.schema.walk()} for id_ in segment.fields):
+        raise InvalidRequestError(
+            f"a segment of index {segment.name!r} is on a column that version {snapshot.version}"
+            " does not have"
+        )
+    try:
+        metadata = index_from_proto(segment, snapshot.manifest.path)
+        place = snapshot.index_place(metadata)
+    except CorruptFileError as error:
+        raise InvalidRequestError(f"that is no segment of this dataset: {error}") from error
+    sizes = {each.path: each.size for each in place.scheduler.store.list_tree(place.path)}
+    wanted = {place.below(each.path).path: each.size for each in metadata.files}
+    lost = sorted(path for path, size in wanted.items() if sizes.get(path) != size)
+    if len(wanted) == 0 and len(sizes) == 0 and len(metadata.fragment_bitmap or ()) > 0:
+        lost = [place.path]  # old writers did not record files
+    if len(lost) > 0:
+        raise InvalidRequestError(
+            f"a file of a segment of index {segment.name!r} is not in this dataset, or is another"
+            f" one: {lost[0]}; build the segment anew"
+        )
+
+
 def _read_version(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> int:
     """Return the newest version known to the caller at which segments still are as if just built.
 
@@ -149,12 +178,16 @@ def _replaced(
     history = reuse_of(snapshot.scheduler, snapshot.manifest)
     replaced: list[table_pb2.IndexMetadata] = []
     for entry in segments_of(snapshot, name):
+        if list(entry.fields) != list(segments[0].fields):
+            raise InvalidRequestError(
+                f"index {name!r} is on another column; drop it first, or take another name"
+            )
         old = history.fold(coverage(entry)) & live if entry.fragment_bitmap else BitMap()
         shared = old & history.fold(covered.copy())
         if len(shared) == 0 and len(old) > 0:
             if not _are_alike(entry, segments[0]):
                 raise InvalidRequestError(
-                    f"index {name!r} is of another kind or column, and covers other fragments;"
+                    f"index {name!r} is of another kind, and covers other fragments;"
                     " drop it first, or take another name"
                 )
             continue

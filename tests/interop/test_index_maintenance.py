@@ -181,10 +181,15 @@ def test_segments_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     commit_segments(opened(tmp_path), "i", [both])
     with pytest.raises(InvalidRequestError, match=r"covers fragments \[2\] too"):
         commit_segments(opened(tmp_path), "i", [build(tmp_path, [1])])
-    other = NewIndex("i", "small", "BITMAP")
+    other = NewIndex("i", "id", "BITMAP")
     foreign = build_segment(SESSION.files, opened(tmp_path), other, [0])
-    with pytest.raises(InvalidRequestError, match="another kind or column"):
+    with pytest.raises(InvalidRequestError, match="of another kind, and covers"):
         commit_segments(opened(tmp_path), "i", [foreign])
+    for fragments in ([0], None):  # as creating an index refuses it
+        other = NewIndex("i", "small", "BTREE")
+        foreign = build_segment(SESSION.files, opened(tmp_path), other, fragments)
+        with pytest.raises(InvalidRequestError, match="on another column"):
+            commit_segments(opened(tmp_path), "i", [foreign])
     with pytest.raises(InvalidRequestError, match=r"no fragments \[9\]"):
         build(tmp_path, [9])
 
