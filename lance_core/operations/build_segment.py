@@ -48,7 +48,7 @@ def build_segment(
     index
         What to build.
     fragment_ids
-        Fragments to cover; None = all.
+        Fragments to cover, at least one; None = all.
     model
         Of a vector index, what `train_model` returned: segments that share one can be merged.
         Without, one is trained on the fragments.
