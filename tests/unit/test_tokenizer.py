@@ -137,8 +137,8 @@ def test_vowel_signs_belong_to_words_and_marks_do_not() -> None:
 
 
 def test_texts_of_a_list_are_one_text() -> None:
-    lists = pa.array([["red fox", None, "blue"], None, [], ["", "a"], [None]])
-    assert texts_of_lists(lists).to_pylist() == ["red fox blue", "", "", " a", ""]
+    lists = pa.array([["red fox", None, "blue"], None, [], ["", "a", "", " b"], [None, ""]])
+    assert texts_of_lists(lists).to_pylist() == ["red fox blue", "", "", "a   b", ""]
     wide = lists.cast(pa.large_list(pa.large_string())).slice(2)
-    assert texts_of_lists(wide).to_pylist() == ["", " a", ""]
+    assert texts_of_lists(wide).to_pylist() == ["", "a   b", ""]
     assert len(texts_of_lists(lists.slice(5))) == 0

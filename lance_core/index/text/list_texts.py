@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 def texts_of_lists(lists: pa.Array) -> pa.Array:
-    """Join the texts of each list by blanks, nulls left out.
+    """Join the texts of each list by blanks, nulls and empty ones at the start left out.
 
     Parameters
     ----------
@@ -32,7 +37,17 @@ def texts_of_lists(lists: pa.Array) -> pa.Array:
     values = lists.flatten()
     is_text = values.is_valid()
     owners = pc.list_parent_indices(lists).filter(is_text).to_numpy()
-    counts = np.bincount(owners, minlength=len(lists))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     kept = values.filter(is_text).cast(pa.large_string())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, kept), pa.scalar(" ", kept.type))
+    begun = _have_begun(owners, pc.binary_length(kept).to_numpy() > 0)
+    counts = np.bincount(owners[begun], minlength=len(lists))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    texts = pa.ListArray.from_arrays(offsets, kept.filter(pa.array(begun)))
+    return pc.binary_join(texts, pa.scalar(" ", kept.type))
+
+
+def _have_begun(owners: NDArray[np.int64], is_filled: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether the text of an owner is not empty any more, behind each of its parts."""
+    num_filled = np.cumsum(is_filled)
+    places = np.searchsorted(owners, owners)
+    begun: NDArray[np.bool_] = num_filled > (num_filled - is_filled)[places]
+    return begun
