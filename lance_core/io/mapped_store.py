@@ -32,6 +32,8 @@ _LEADS_NOWHERE = frozenset(
     (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES)
 )
 """What the kernel says of names and links at whose end is nothing that could be read."""
+_STAY = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST))
+"""What it says of folders that are not empty, and of what is no folder."""
 
 
 class MappedStore:
@@ -125,6 +127,16 @@ class MappedStore:
         file = self._file(path)
         with suppress(ObjectNotFoundError), os_errors_translated(str(file)):
             file.unlink()
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if nothing is in it, also no file under way."""
+        folder = self._file(path)
+        with os_errors_translated(str(folder)):
+            try:
+                folder.rmdir()
+            except OSError as error:
+                if error.errno not in _STAY:
+                    raise
 
     def open_sink(self, path: str) -> ObjectSink:
         """Write a file beside the target; sync it and rename it into place at the end."""

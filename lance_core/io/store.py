@@ -103,6 +103,14 @@ class LeavesUnfinished(Protocol):
 
 
 @runtime_checkable
+class KeepsFolders(Protocol):
+    """A store whose folders stay when all objects in them are gone."""
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder that is empty; one that is not, or is not there, stays so."""
+
+
+@runtime_checkable
 class HoldsRanges(Protocol):
     """A store that has some bytes at hand, so that they need not be fetched."""
 

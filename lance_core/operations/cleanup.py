@@ -9,10 +9,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, ObjectNotFoundError
-from lance_core.io.store import LeavesUnfinished
+from lance_core.io.store import KeepsFolders, LeavesUnfinished
 from lance_core.io.waiting import for_each
 from lance_core.operations.cleanup_plan import (
     FOLDERS,
+    SEGMENT_FOLDER,
     CleanupOptions,
     FileKind,
     RemovedFile,
@@ -23,7 +24,7 @@ from lance_core.operations.cleanup_plan import (
 )
 from lance_core.operations.cleanup_references import all_referenced
 from lance_core.table.manifest import check_supported, read_manifest
-from lance_core.table.naming import is_detached
+from lance_core.table.naming import INDICES_FOLDER, is_detached
 from lance_core.table.versions import list_manifests
 from lance_core.table.writer_flags import check_writable
 
@@ -159,6 +160,7 @@ def _remove(
     files += select_unfinished(_list_unfinished(store), options, now)
     if not dry_run:
         _delete(store, files)
+        _remove_folders(store, files, options)
     return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
 
 
@@ -197,6 +199,24 @@ def _list_unfinished(store: ObjectStore) -> list[ObjectMeta]:
     if not isinstance(store, LeavesUnfinished):
         return []
     return [meta for folder in FOLDERS for meta in store.list_unfinished(folder)]
+
+
+def _remove_folders(
+    store: ObjectStore, files: Sequence[RemovedFile], options: CleanupOptions
+) -> None:
+    """Remove folders of segments that have become empty; object stores have none.
+
+    One that was empty before may be that of a segment whose first file is about to come.
+    """
+    if not isinstance(store, KeepsFolders):
+        return
+    folders = {found[0] for file in files if (found := SEGMENT_FOLDER.match(file.path)) is not None}
+    if options.delete_unverified:
+        names = store.list_folder(INDICES_FOLDER)[0]
+        every = (f"{INDICES_FOLDER}/{name}" for name in names)
+        folders |= {each for each in every if SEGMENT_FOLDER.fullmatch(each) is not None}
+    for each in folders:
+        store.remove_folder(each)
 
 
 def _delete(store: ObjectStore, files: Sequence[RemovedFile]) -> None:

@@ -103,10 +103,13 @@ class RemovedFile:
 
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+SEGMENT_FOLDER = re.compile(rf"{INDICES_FOLDER}/{_UUID}")
+"""How folders of index segments are called."""
+
 _KINDS = (
     (FileKind.DATA, re.compile(rf"{DATA_FOLDER}/(?:.+\.lance|.+/[^/]+\.blob)")),
     (FileKind.DELETION, re.compile(rf"{DELETIONS_FOLDER}/[^/]+\.(?:arrow|bin)")),
-    (FileKind.INDEX, re.compile(rf"{INDICES_FOLDER}/{_UUID}/.+")),
+    (FileKind.INDEX, re.compile(rf"{SEGMENT_FOLDER.pattern}/.+")),
     (FileKind.TRANSACTION, re.compile(r"_transactions/[^/]+\.txn")),
     (FileKind.TEMPORARY, re.compile(rf"{VERSIONS_FOLDER}/\.tmp[^/]*")),
 )

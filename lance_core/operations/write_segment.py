@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from google.protobuf import any_pb2
 
 from lance_core.index.segment_files import SegmentFiles
+from lance_core.io.store import KeepsFolders
 from lance_core.operations.append import file_version_of
 from lance_core.proto import table_pb2
 from lance_core.table.index_upkeep import coverage_bytes
@@ -89,6 +90,8 @@ def discard_segment(store: ObjectStore, segment: table_pb2.IndexMetadata) -> Non
 
 
 def discard_folder(store: ObjectStore, folder: str) -> None:
-    """Delete everything below a folder."""
+    """Delete a folder and everything below it."""
     for each in list(store.list_tree(folder)):
         store.delete(each.path)
+    if isinstance(store, KeepsFolders):
+        store.remove_folder(folder)

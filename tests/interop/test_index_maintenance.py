@@ -332,7 +332,7 @@ def test_a_crash_leaves_folders_that_no_version_names_and_a_cleanup_removes_them
     assert table(tmp_path).snapshot.indices == ()
     assert list(table(tmp_path).verify()) == []
     table(tmp_path).cleanup(older_than=timedelta(0), delete_unverified=True)
-    assert [each for each in tmp_path.glob("_indices/**/*") if each.is_file()] == []
+    assert list(tmp_path.glob("_indices/*")) == []
     table(tmp_path).create_index("id", kind)
     check_answers(tmp_path, ["id = 77", "id IS NULL"])
 
