@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import CorruptFileError, IndexNotFoundError, InvalidRequestError
+from lance_core.errors import IndexNotFoundError, InvalidRequestError
 from lance_core.file.arguments import checked_text
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
-from lance_core.io.waiting import for_each
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.index_arguments import checked_segments
+from lance_core.operations.segments_there import check_there
 from lance_core.table.commit import commit
 from lance_core.table.commits_since import Lineage
-from lance_core.table.index_metadata import REUSE_INDEX_NAME, index_from_proto
+from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.index_upkeep import coverage, is_system
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.transaction import (
@@ -81,7 +80,7 @@ def commit_segments(
     which nobody moved rows or changed values: so other segments of the index may have come first.
     """
     name, segments = checked_text("the name of an index", name), checked_segments(segments)
-    for_each(snapshot.scheduler.store, partial(_check_there, snapshot), segments)
+    check_there(snapshot, segments)
     operation = CreateIndex(segments, _replaced(snapshot, name, segments))
     transaction = Transaction(_read_version(snapshot, segments), operation)
     return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
@@ -118,30 +117,6 @@ def segments_of(snapshot: Snapshot, name: str) -> tuple[table_pb2.IndexMetadata,
     """Return the entries of an index; of one that serves the table itself none."""
     entries = snapshot.manifest.index_section.indices
     return tuple(each for each in entries if each.name == name and not is_system(each))
-
-
-def _check_there(snapshot: Snapshot, segment: table_pb2.IndexMetadata) -> None:
-    """Check that the dataset has the column and all files of a segment: searches rely on them."""
-    if any(id_ not in {each.id for each in snapshot.schema.walk()} for id_ in segment.fields):
-        raise InvalidRequestError(
-            f"a segment of index {segment.name!r} is on a column that version {snapshot.version}"
-            " does not have"
-        )
-    try:
-        metadata = index_from_proto(segment, snapshot.manifest.path)
-        place = snapshot.index_place(metadata)
-    except CorruptFileError as error:
-        raise InvalidRequestError(f"that is no segment of this dataset: {error}") from error
-    sizes = {each.path: each.size for each in place.scheduler.store.list_tree(place.path)}
-    wanted = {place.below(each.path).path: each.size for each in metadata.files}
-    lost = sorted(path for path, size in wanted.items() if sizes.get(path) != size)
-    if len(wanted) == 0 and len(sizes) == 0 and len(metadata.fragment_bitmap or ()) > 0:
-        lost = [place.path]  # old writers did not record files
-    if len(lost) > 0:
-        raise InvalidRequestError(
-            f"a file of a segment of index {segment.name!r} is not in this dataset, or is another"
-            f" one: {lost[0]}; build the segment anew"
-        )
 
 
 def _read_version(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> int:

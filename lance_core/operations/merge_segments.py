@@ -11,6 +11,7 @@ from lance_core.index.registry import UnusableSegmentError
 from lance_core.operations.index_arguments import checked_memory, checked_segments
 from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
+from lance_core.operations.segments_there import check_there
 from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.table.index_metadata import index_from_proto
 
@@ -56,13 +57,15 @@ def merge_segments(
     Raises
     ------
     InvalidRequestError
-        The segments do not fit together, cover no fragment of the version, or are of a kind that
-        has to be built anew: zone maps, Bloom filters, codes that this release does not write.
+        The segments do not fit together, are not in the dataset, cover no fragment of the version,
+        or are of a kind that has to be built anew: zone maps, Bloom filters, codes that this
+        release does not write.
     CorruptFileError
         What is read contradicts the format. No file is left.
     """
     segments, memory_bytes = checked_segments(segments), checked_memory(memory_bytes)
     _check(snapshot, segments)
+    check_there(snapshot, segments)
     moves = RowMoves.of(files, snapshot)
     _check_coverage(moves, segments)
     try:

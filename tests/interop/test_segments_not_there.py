@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -13,9 +14,6 @@ import lance_core
 from lance_core import NewIndex
 from lance_core.errors import InvalidRequestError
 from lance_core.proto import table_pb2
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.interop
 
@@ -37,8 +35,11 @@ def changed(segment: table_pb2.IndexMetadata) -> table_pb2.IndexMetadata:
 
 
 def check_refused(dataset: lance_core.Dataset, segment: table_pb2.IndexMetadata, why: str) -> None:
-    with pytest.raises(InvalidRequestError, match=why):
-        dataset.commit_segments("i", [segment])
+    before = sorted(Path(dataset.uri).glob("_indices/*"))
+    for work in (partial(dataset.commit_segments, "i"), dataset.merge_segments):
+        with pytest.raises(InvalidRequestError, match=why):
+            work([segment])
+    assert sorted(Path(dataset.uri).glob("_indices/*")) == before
     assert lance_core.open_dataset(dataset.uri).list_indices() == ()
 
 
