@@ -113,7 +113,8 @@ def _automatic(distances: NDArray[np.float32], metric: str, k: int) -> int:
         return max(1, int(np.count_nonzero(distances <= factor * nearest)))
     step = sum(k > limit for limit in _K_STEPS)
     rule = _RULES[metric][step]
-    reach = abs(1 - nearest) if metric == "dot" else nearest
-    gap = np.float32(rule.margin) * reach
-    selected = int(np.count_nonzero(distances - nearest <= gap))
+    with np.errstate(over="ignore", invalid="ignore"):  # then a bound says how many
+        reach = abs(1 - nearest) if metric == "dot" else nearest
+        gap = np.float32(rule.margin) * reach
+        selected = int(np.count_nonzero(distances - nearest <= gap))
     return min(max(selected, rule.floor), rule.cap)

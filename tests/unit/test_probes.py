@@ -67,3 +67,13 @@ def test_hamming_goes_by_a_multiple_of_the_nearest_distance(k, expected):
 
 def test_hamming_probes_at_least_one_partition():
     assert initial_probes(distances(), "hamming", 1, OPEN) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "edge", "expected"),
+    [("l2", np.inf, 6), ("dot", -np.inf, 199), ("dot", -3e38, 144), ("l2", 3e38, 24)],
+)
+def test_distances_beyond_float32_are_no_warning(metric, edge, expected):
+    far = np.full(200, edge, np.float32)
+    far[1:] = abs(far[0]) if metric == "dot" else far[0]
+    assert initial_probes(far, metric, 10, OPEN) == expected

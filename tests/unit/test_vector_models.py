@@ -13,6 +13,7 @@ from lance_core.encodings.version import FileVersion
 from lance_core.errors import InvalidRequestError, TypeMismatchError
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.vector.build.given_parameters import vector_parameters
+from lance_core.index.vector.build.graph_rows import row_space
 from lance_core.index.vector.build.model import PqCoding, RabitCoding, SqCoding
 from lance_core.index.vector.build.model_bytes import model_from_bytes, model_to_bytes
 from lance_core.index.vector.build.segment_builder import SegmentBuilder
@@ -232,3 +233,27 @@ def test_vectors_of_any_size_are_written(kind: str) -> None:
             builder.finish()
         assert len(usable) == 40
         assert len(out.finished) == 2
+
+
+@pytest.mark.parametrize("scale", [1e19, 1e30, 3.3e38])
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+def test_models_of_huge_vectors_are_numbers_and_compare_codes_without_a_warning(
+    scale: float, metric: str
+) -> None:
+    drawn = np.random.default_rng(0).uniform(-scale, scale, (600, DIMENSION)).astype(np.float32)
+    sample = UsableVectors(drawn, np.arange(600, dtype=np.uint64))
+    given = {"num_partitions": 3, "metric": metric, "num_sub_vectors": 4, "num_bits": 4}
+    column = pa.list_(pa.float32(), DIMENSION)
+    model = train(sample, vector_parameters("IVF_HNSW_PQ", column, given), 600)
+    assert isinstance(model.coding, PqCoding)
+    assert np.isfinite(model.centroids).all()
+    assert np.isfinite(model.coding.codebook).all()
+    table = row_space(model).table
+    wide = model.coding.codebook.astype(np.float64)
+    gaps = wide[:, :, None] - wide[:, None]
+    wanted = (gaps**2).sum(axis=3) if metric == "l2" else -(wide @ wide.transpose(0, 2, 1))
+    most = float(np.finfo(np.float32).max)  # what is beyond is infinite
+    found = table.astype(np.float64).clip(-most, most)
+    np.testing.assert_allclose(found, wanted.clip(-most, most), rtol=1e-4, atol=1e-6 * most)
+    codes = row_space(replace(model, coding=SqCoding(-scale, scale)))
+    assert codes.step > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,11 +89,13 @@ def row_space(model: VectorModel) -> RowSpace:
         return RowSpace(hnsw_scoring.BYTES if is_bytes else hnsw_scoring.VECTORS, metric)
     if isinstance(coding, SqCoding):
         is_dot = metric == Metric.DOT
+        with np.errstate(over="ignore"):  # infinite then, as it is for queries
+            step = float(np.float32(coding.end - coding.start) / np.float32(LARGEST_CODE))
         return RowSpace(
             hnsw_scoring.SCALAR_CODES_DOT if is_dot else hnsw_scoring.SCALAR_CODES,
             metric,
             start=coding.start,
-            step=float(np.float32(coding.end - coding.start) / np.float32(LARGEST_CODE)),
+            step=step,
         )
     if isinstance(coding, PqCoding):
         table = table_of_pairs(coding.codebook, metric)
@@ -110,9 +112,18 @@ def table_of_pairs(codebook: NDArray[np.float32], metric: Metric) -> NDArray[np.
     codebook
         Shape ``(m, K, d / m)``.
     metric
-        Inner products with a minus for dot, squared l2 for others.
+        Inner products with a minus for dot, squared l2 for others; infinite beyond float32.
     """
-    products: NDArray[np.float32] = codebook @ codebook.transpose(0, 2, 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pairs = _pairs(codebook, metric)
+        for number in np.flatnonzero(~np.isfinite(pairs).all(axis=(1, 2))):
+            # Parts beyond float32 may cancel out: what two codes make of them needs a wider type.
+            pairs[number] = _pairs(codebook[number : number + 1].astype(np.float64), metric)[0]
+    return pairs
+
+
+def _pairs(codebook: NDArray[Any], metric: Metric) -> NDArray[Any]:
+    products: NDArray[Any] = codebook @ codebook.transpose(0, 2, 1)
     if metric == Metric.DOT:
         products *= -1
         return products

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _BYTE_BITS = 8
 _BLOCK_ROWS = 1 << 12
+_LARGEST = np.finfo(np.float32).max
 
 
 def train(
@@ -161,7 +162,9 @@ def _take_off_centroids(
     partitions, _ = assign(vectors, centroids, metric)
     for start in range(0, len(vectors), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
-        vectors[part] -= centroids[partitions[part]]
+        with np.errstate(over="ignore"):
+            vectors[part] -= centroids[partitions[part]]
+        np.clip(vectors[part], -_LARGEST, _LARGEST, out=vectors[part])  # infinities have no mean
 
 
 def _rotation(parameters: VectorParameters, seed: int) -> bytes | NDArray[np.float32]:
