@@ -127,7 +127,7 @@ def clean_up(
     if options.error_if_tagged and len(in_the_way) > 0:
         raise InvalidRequestError(
             f"versions to be removed are tagged: {', '.join(in_the_way)}; delete the tags, or keep"
-            " their versions by error_if_tagged=False (--keep-tagged)"
+            " their versions by error_if_tagged=False"
         )
     old = [each for each in old if each.version not in tagged]
     return _remove(scheduler, history, old, options, now, dry_run=dry_run)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.errors import InvalidRequestError
 from lance_core.file.arguments import checked_text
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.index_arguments import checked_segments
 from lance_core.operations.segments_there import check_there
+from lance_core.query.describe_indices import no_such_index
 from lance_core.table.commit import commit
 from lance_core.table.commits_since import Lineage
 from lance_core.table.index_metadata import REUSE_INDEX_NAME
@@ -106,8 +107,7 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
     def plan(newest: Snapshot) -> CreateIndex:
         removed = segments_of(newest, name)
         if len(removed) == 0:
-            known = sorted({each.name for each in newest.indices if not each.is_system})
-            raise IndexNotFoundError(f"there is no index {name!r}; there are: {known}")
+            raise no_such_index(newest, name)
         return CreateIndex(removed_indices=removed)
 
     return commit_planned(snapshot, plan)

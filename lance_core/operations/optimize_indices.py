@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.errors import InvalidRequestError
 from lance_core.file.arguments import checked_flag, checked_number
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
@@ -19,6 +19,7 @@ from lance_core.operations.optimize_scalars import is_scalar, scalar_work
 from lance_core.operations.optimize_vectors import vector_work
 from lance_core.operations.progress import no_progress, share
 from lance_core.operations.write_segment import MEMORY_BYTES
+from lance_core.query.describe_indices import no_such_index
 from lance_core.scan.vector_type import vector_type
 from lance_core.table.index_upkeep import coverage
 from lance_core.table.transaction import CreateIndex
@@ -137,7 +138,7 @@ def _works(files: TableFiles, snapshot: Snapshot, options: OptimizeOptions) -> l
     found: list[IndexWork | None] = []
     for name in states if options.names is None else options.names:
         if name not in states:
-            raise IndexNotFoundError(f"there is no index {name!r}; there are: {sorted(states)}")
+            raise no_such_index(snapshot, name)
         try:
             found.append(_work(files, snapshot, states[name], options))
         except InvalidRequestError:

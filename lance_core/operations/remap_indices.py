@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_core.errors import IndexNotFoundError, InvalidRequestError
+from lance_core.errors import InvalidRequestError
 from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.create_index import NewSegments
@@ -12,6 +12,7 @@ from lance_core.operations.index_arguments import checked_index_names, checked_p
 from lance_core.operations.progress import no_progress
 from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
+from lance_core.query.describe_indices import no_such_index
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.reuse_trim import trimmed
 from lance_core.table.transaction import CreateIndex
@@ -115,7 +116,7 @@ def _left_behind(
     known = {each.name for each in snapshot.indices if not each.is_system}
     missing = sorted(set(names or ()) - known)
     if len(missing) > 0:
-        raise IndexNotFoundError(f"there is no index {missing[0]!r}; there are: {sorted(known)}")
+        raise no_such_index(snapshot, missing[0])
     found: list[table_pb2.IndexMetadata] = []
     entries = snapshot.manifest.index_section.indices
     for segment, entry in zip(snapshot.indices, entries, strict=True):

@@ -75,12 +75,17 @@ def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     known = [each for each in snapshot.indices if not each.is_system]
     found = [each for each in known if each.name == name]
     if not found:
-        names = ", ".join(sorted({each.name for each in known}))
-        raise IndexNotFoundError(
-            f'version {snapshot.version} has no index "{name}"; '
-            + (f"there are: {names}" if names else "it has none at all")
-        )
+        raise no_such_index(snapshot, name)
     return found
+
+
+def no_such_index(snapshot: Snapshot, name: str) -> IndexNotFoundError:
+    """Return an error that tells the names of the indices that there are."""
+    names = ", ".join(sorted({each.name for each in snapshot.indices if not each.is_system}))
+    return IndexNotFoundError(
+        f'version {snapshot.version} has no index "{name}"; '
+        + (f"there are: {names}" if names else "it has none at all")
+    )
 
 
 def _entries(snapshot: Snapshot) -> dict[str, list[_Entry]]:

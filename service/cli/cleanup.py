@@ -7,16 +7,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from lance_core.operations.cleanup_plan import FileKind
+from service.cli.output import output, print_table
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
     StorageOptions,
     bytes_text,
+    counted,
     open_for_command,
     progress_bar,
     told_errors,
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from lance_core.operations.cleanup import CleanupReport
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_OPTIONS = {
+    "older_than": "--older-than",
+    "retain_versions": "--retain-versions",
+    "delete_unverified": "--delete-unverified",
+    "error_if_tagged=False": "--keep-tagged",
+}
+"""What users type for the arguments of the library."""
+
 _AGE = re.compile(r"(\d{1,9})([smhdw])")
 
 
@@ -62,7 +71,7 @@ def cleanup(
 ) -> None:
     """Remove old versions with all files that only they need, and what failed writers left."""
     age = None if older_than is None else _parse_age(older_than)
-    with told_errors():
+    with told_errors(_OPTIONS):
         opened = open_for_command(dataset, storage_option, branch)
         with progress_bar("looking through all versions", None):
             report = opened.cleanup(
@@ -86,10 +95,10 @@ def _parse_age(text: str) -> timedelta:
 
 
 def _print(report: CleanupReport, *, dry_run: bool) -> None:
-    console = Console()
+    console = output()
     verb = "would remove" if dry_run else "removed"
     console.print(
-        f"{verb} {len(report.versions)} versions, {len(report.files)} files,"
+        f"{verb} {counted(len(report.versions), 'version')}, {counted(len(report.files), 'file')},"
         f" {bytes_text(report.num_bytes)}"
     )
     if len(report.files) == 0:
@@ -101,6 +110,6 @@ def _print(report: CleanupReport, *, dry_run: bool) -> None:
         if report.num_files(kind) > 0:
             num_bytes = sum(file.num_bytes for file in report.files if file.kind is kind)
             table.add_row(kind.value, f"{report.num_files(kind):,}", bytes_text(num_bytes))
-    console.print(table)
+    print_table(console, table)
     for file in report.files if dry_run else ():
-        console.print(escape(file.path), highlight=False, soft_wrap=True)
+        console.print(escape(file.path), highlight=False)

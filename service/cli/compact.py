@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 
 from lance_core.operations.compact_indices import IndexTreatment  # noqa: TC001 - typer reads it
 from lance_core.operations.lost_coverage import lost_coverage
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
     StorageOptions,
+    counted,
     open_for_command,
     progress_bar,
     told_errors,
 )
+
+_OPTIONS = {
+    "target_rows_per_fragment": "--target-rows",
+    "deletions_threshold": "--deletions-threshold",
+}
+"""What users type for the arguments of the library."""
 
 
 def compact(
@@ -40,7 +48,7 @@ def compact(
     storage_option: StorageOptions = None,
 ) -> None:
     """Write fragments that are small, or full of deleted rows, anew as few whole ones."""
-    with told_errors():
+    with told_errors(_OPTIONS):
         before = open_for_command(dataset, storage_option, branch)
         with progress_bar("groups of fragments", None) as bar:
             after = before.compact(
@@ -50,11 +58,13 @@ def compact(
                 progress=bar.move_to,
             )
         if after.version == before.version:
-            Console().print("nothing to gain; nothing was committed")
+            output().print("nothing to gain; nothing was committed")
             return
         counts = [len(each.snapshot.fragments) for each in (before, after)]
-        Console().print(f"version {after.version}: {counts[0]} fragments became {counts[1]}")
+        were = counted(counts[0], "fragment")
+        output().print(f"version {after.version}: {were} became {counts[1]}")
         for name, num_rows in lost_coverage(before.snapshot, after.snapshot).items():
-            Console().print(
-                f"index {name} covers {num_rows:,} rows less; optimize it, or they are scanned"
+            output().print(
+                f"index {escape(name)} covers {counted(num_rows, 'row')} less; optimize it, or they"
+                " are scanned"
             )

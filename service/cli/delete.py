@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
     StorageOptions,
+    counted,
     open_for_command,
-    rows_text,
     told_errors,
 )
 
@@ -35,4 +35,4 @@ def delete(
         before = open_for_command(dataset, storage_option, branch)
         after = before.delete(where)
         deleted = before.count_rows() - after.count_rows()
-        Console().print(f"version {after.version}: deleted {rows_text(deleted)}")
+        output().print(f"version {after.version}: deleted {counted(deleted, 'row')}")

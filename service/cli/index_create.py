@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from lance_core.index.vector.metric import Metric  # noqa: TC001 - typer reads it
 from lance_core.operations.new_index import parameters_of, usual_index_name, usual_index_type
 from lance_core.operations.write_segment import MEMORY_BYTES
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
@@ -20,10 +20,10 @@ from service.cli.places import (
     MemoryOption,
     StorageOptions,
     bytes_text,
+    counted,
     open_for_command,
     parse_bytes,
     progress_bar,
-    rows_text,
     told_errors,
 )
 
@@ -81,6 +81,13 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--probability": ("probability",),
 }
 """The parameter that each option stands for: that of the names which the type of index takes."""
+
+_TYPED = {
+    "memory_bytes": "--memory",
+    "replace=True": "--replace",
+    **{name: option for option, names in _OPTIONS.items() for name in names},
+}
+"""What users type for the arguments of the library."""
 
 
 def create(
@@ -192,7 +199,7 @@ def create(
         "--probability": probability,
     }
     memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
-    with told_errors():
+    with told_errors(_TYPED):
         before = open_for_command(dataset, storage_option, branch)
         usual = usual_index_type(before.snapshot, column)
         kind = IndexType(usual.lower()) if index_type is None else index_type
@@ -200,7 +207,8 @@ def create(
             kind, {key: each for key, each in given.items() if each is not None}
         )
         index_name = usual_index_name(before.snapshot, column) if name is None else name
-        with progress_bar(f"building {index_name}", None) as bar:
+        replaced = _index_named(before, index_name)
+        with progress_bar(f"building {escape(index_name)}", None) as bar:
             after = before.create_index(
                 column,
                 kind.value,
@@ -212,9 +220,11 @@ def create(
             )
         made = after.index_statistics(index_name)
     if json:
-        typer.echo(orjson.dumps({"version": after.version, **made.to_dict()}).decode())
+        was = None if replaced is None else replaced.to_dict()
+        report = {"version": after.version, "replaced": was, **made.to_dict()}
+        typer.echo(orjson.dumps(report).decode())
     else:
-        _tell(after, made)
+        _tell(after, made, replaced)
 
 
 def _parameters(kind: IndexType, given: Mapping[str, object]) -> dict[str, object]:
@@ -231,18 +241,27 @@ def _parameters(kind: IndexType, given: Mapping[str, object]) -> dict[str, objec
     return found
 
 
-def _tell(dataset: Dataset, made: IndexStatistics) -> None:
+def _index_named(dataset: Dataset, name: str) -> IndexStatistics | None:
+    known = {each.name for each in dataset.snapshot.indices if not each.is_system}
+    return dataset.index_statistics(name) if name in known else None
+
+
+def _tell(dataset: Dataset, made: IndexStatistics, replaced: IndexStatistics | None) -> None:
     metric = "" if made.metric is None else f", {made.metric}"
-    partitions = "" if made.num_partitions is None else f" in {made.num_partitions:,} partitions"
-    console = Console()
+    number = made.num_partitions
+    partitions = "" if number is None else f" in {counted(number, 'partition')}"
+    was = "" if replaced is None else f"; replaced {_kind_text(replaced)}"
+    console = output()
     console.print(
         f"version {dataset.version}: index {escape(made.name)} ({made.index_type}{metric}) of"
-        f" {rows_text(made.num_indexed_rows)}{partitions}, {bytes_text(made.num_bytes)}",
-        soft_wrap=True,
+        f" {counted(made.num_indexed_rows, 'row')}{partitions}, {bytes_text(made.num_bytes)}{was}"
     )
     if made.num_indexed_rows == 0 and dataset.count_rows() > 0:
         console.print(
             "there are too few vectors to train it: searches scan them; `lance-serve index"
             " optimize` builds it when there are more",
-            soft_wrap=True,
         )
+
+
+def _kind_text(index: IndexStatistics) -> str:
+    return index.index_type if index.metric is None else f"{index.index_type} ({index.metric})"

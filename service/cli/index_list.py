@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from lance_core.dataset.inspect import advice_for
+from service.cli.output import output, print_table
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
@@ -25,7 +25,6 @@ from service.cli.show_advice import show_advice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lance_core.dataset.advice import Advice
     from lance_core.query.index_statistics import IndexStatistics
 
 
@@ -47,22 +46,20 @@ def list_indices(
         ]
         typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
         return
-    console = Console()
+    console = output()
     if len(indices) == 0:
         console.print("no indices")
         return
-    console.print(index_table(indices, advice))
+    print_table(console, index_table(indices))
     show_advice(console, advice)
 
 
-def index_table(indices: Sequence[IndexStatistics], advice: Sequence[Advice]) -> Table:
-    """Return a table with a line per index; the last column has the findings, in a word each."""
+def index_table(indices: Sequence[IndexStatistics]) -> Table:
+    """Return a table with a line per index."""
     table = Table("index", "column", "kind", "metric")
     for name in ("segments", "partitions", "rows", "not indexed", "size"):
         table.add_column(name, justify="right")
-    table.add_column("advice")
     for each in indices:
-        findings = [one.finding.replace("_", " ") for one in advice if one.index == each.name]
         table.add_row(
             escape(each.name),
             escape(", ".join(each.columns)),
@@ -73,6 +70,5 @@ def index_table(indices: Sequence[IndexStatistics], advice: Sequence[Advice]) ->
             f"{each.num_indexed_rows:,}",
             f"{each.num_unindexed_rows:,}",
             bytes_text(each.num_bytes),
-            ", ".join(dict.fromkeys(findings)) if findings else "-",
         )
     return table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from lance_core.operations.write_segment import MEMORY_BYTES
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
@@ -62,7 +62,7 @@ def optimize(
     if sum((merge is not None, delta, retrain)) > 1:
         raise typer.BadParameter("give one of --merge, --delta and --retrain")
     memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
-    with told_errors():
+    with told_errors({"memory_bytes": "--memory", "num_segments_to_merge": "--merge"}):
         before = open_for_command(dataset, storage_option, branch)
         with progress_bar("optimizing", None) as bar:
             after = before.optimize_indices(
@@ -73,12 +73,12 @@ def optimize(
                 progress=bar.move_to,
             )
         if after.version == before.version:
-            Console().print("nothing to do; nothing was committed")
+            output().print("nothing to do; nothing was committed")
             return
         old = {segment.uuid for segment in before.snapshot.indices}
         new = [each for each in after.snapshot.indices if each.uuid not in old]
         made = ", ".join(sorted({each.name for each in new if not each.is_system}))
-        Console().print(f"version {after.version}: optimized {escape(made)}", soft_wrap=True)
+        output().print(f"version {after.version}: optimized {escape(made)}")
 
 
 def remap(
@@ -97,9 +97,9 @@ def remap(
         with progress_bar("segments", None) as bar:
             after = before.remap_indices(names or None, progress=bar.move_to).trim_reuse_index()
         if after.version == before.version:
-            Console().print("nothing to follow or to forget; nothing was committed")
+            output().print("nothing to follow or to forget; nothing was committed")
             return
-        Console().print(f"version {after.version}: indices follow deferred compactions")
+        output().print(f"version {after.version}: indices follow deferred compactions")
 
 
 def drop(
@@ -109,6 +109,6 @@ def drop(
     storage_option: StorageOptions = None,
 ) -> None:
     """Remove an index of any kind; its files stay until cleanup, for older versions."""
-    with told_errors():
+    with told_errors({"trim_reuse_index": "`lance-serve index remap`"}):
         after = open_for_command(dataset, storage_option, branch).drop_index(name)
-        Console().print(f"version {after.version}: index {escape(name)} is gone")
+        output().print(f"version {after.version}: index {escape(name)} is gone")

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import pyarrow as pa
 import typer
-from rich.console import Console
 
 from lance_core.dataset import open_dataset, write_dataset
 from lance_core.errors import DatasetNotFoundError
+from service.cli.output import output
 from service.cli.places import (
     DatasetArgument,
     StorageOptions,
+    counted,
     parse_options,
     progress_bar,
-    rows_text,
     told_errors,
 )
 from service.cli.source_files import SourceFiles
@@ -88,9 +88,9 @@ def ingest(
                 stable_row_ids=stable_row_ids,
                 storage_options=options,
             )
-        Console().print(
-            f"version {written.version}: {rows_text(written.count_rows())},"
-            f" {len(written.snapshot.fragments)} fragments"
+        output().print(
+            f"version {written.version}: {counted(written.count_rows(), 'row')},"
+            f" {counted(len(written.snapshot.fragments), 'fragment')}"
         )
 
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 
 from lance_core.dataset.inspect import inspect_dataset
 from lance_core.errors import DatasetNotFoundError
 from lance_core.file.inspect import inspect_file
 from lance_core.file.reader import LanceFileReader
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     StorageOptions,
@@ -45,7 +45,7 @@ def inspect(
         if is_dataset(place, storage_option):
             of_dataset = inspect_dataset(open_for_command(place, storage_option, branch, version))
             if not json:
-                show_dataset(Console(), of_dataset)
+                show_dataset(output(), of_dataset)
             report = of_dataset.to_dict()
         elif Path(place).is_dir():
             raise DatasetNotFoundError(f"{place} is a folder without a dataset: no _versions/")
@@ -53,7 +53,7 @@ def inspect(
             reader = LanceFileReader.open_path(place, parse_options(storage_option))
             of_file = inspect_file(reader, has_ratios=ratios)
             if not json:
-                show_file(Console(), of_file)
+                show_file(output(), of_file)
             report = of_file.to_dict()
     if json:
         typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())

@@ -20,12 +20,13 @@ from rich.progress import (
 )
 
 from lance_core.dataset import Dataset, open_dataset
-from lance_core.errors import LanceError
+from lance_core.errors import InvalidRequestError, LanceError
 from lance_core.table.dataset_stores import open_dataset_store
 from lance_core.table.naming import VERSIONS_FOLDER
+from service.cli.output import output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _FEW_BYTES = 10_000
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
@@ -90,22 +91,48 @@ def is_dataset(uri: str, storage_options: list[str] | None) -> bool:
 
 
 @contextmanager
-def told_errors() -> Iterator[None]:
-    """Print what went wrong and end with status 1."""
+def told_errors(options: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Print what went wrong and end with status 1; arguments are named as those of commands.
+
+    Parameters
+    ----------
+    options
+        What users type, by the name of the argument of the library that it stands for.
+    """
     try:
         yield
     except (LanceError, OSError) as error:
-        Console(stderr=True).print(
-            f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True
-        )
+        text = str(error)
+        if isinstance(error, InvalidRequestError):
+            text = as_typed(text, {} if options is None else options)
+        output(stderr=True).print(f"[red]error:[/red] {escape(text)}", highlight=False)
         raise typer.Exit(1) from error
+
+
+def as_typed(text: str, options: Mapping[str, str]) -> str:
+    """Put what users type where a text names arguments of the library.
+
+    A plain word is taken for a name only where the text begins with it, and nothing in quotes is.
+
+    Examples
+    --------
+    >>> options = {"zone_size": "--zone-rows", "m": "--m"}
+    >>> as_typed("zone_size is 0; it may be 1 to 9", options)
+    '--zone-rows is 0; it may be 1 to 9'
+    >>> as_typed('column "zone_size" has no m', options)
+    'column "zone_size" has no m'
+    """
+    for name, option in options.items():
+        start = r"^" if name.isalpha() else r"(?<![\w.\"'`])"
+        text = re.sub(rf"{start}{re.escape(name)}(?![\w\"'`])", option, text)
+    return text
 
 
 @contextmanager
 def progress_bar(text: str, total: int | None) -> Iterator[ProgressBar]:
     """Show a bar on standard error while the block runs, with the time taken and the time left.
 
-    A spinner where the end is unknown.
+    A spinner where the end is unknown, and nothing where standard error is no terminal.
     """
     columns = (
         SpinnerColumn(),
@@ -115,7 +142,9 @@ def progress_bar(text: str, total: int | None) -> Iterator[ProgressBar]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    is_hidden = not console.is_interactive  # else it would leave an empty line
+    with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
         yield ProgressBar(progress, text, total)
 
 
@@ -165,12 +194,12 @@ def bytes_text(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def rows_text(count: int) -> str:
-    """Write a number of rows.
+def counted(count: int, what: str) -> str:
+    """Write a number of things.
 
     Examples
     --------
-    >>> rows_text(1), rows_text(12_000)
+    >>> counted(1, "row"), counted(12_000, "row")
     ('1 row', '12,000 rows')
     """
-    return "1 row" if count == 1 else f"{count:,} rows"
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

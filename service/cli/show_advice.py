@@ -20,6 +20,6 @@ def show_advice(console: Console, advice: Sequence[Advice]) -> None:
         console.print("[bold]Advice[/bold]")
     for each in advice:
         about = "dataset" if each.index is None else each.index
-        console.print(f"{escape(about)}: {escape(each.text)}", highlight=False, soft_wrap=True)
+        console.print(f"{escape(about)}: {escape(each.text)}", highlight=False)
         if each.command is not None:
-            console.print(f"    {escape(each.command)}", highlight=False, soft_wrap=True)
+            console.print(f"    {escape(each.command)}", highlight=False)

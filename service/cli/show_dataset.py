@@ -8,7 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.index_list import index_table
-from service.cli.places import bytes_text, rows_text
+from service.cli.output import print_table
+from service.cli.places import bytes_text, counted
 from service.cli.show_advice import show_advice
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ _FRAGMENTS_SHOWN = 20
 def show_dataset(console: Console, report: DatasetReport) -> None:
     """Print all of a report: what there is, a picture of coverage, and advice."""
     _print_summary(console, report)
-    console.print(_schema(report))
-    console.print(_versions(report))
-    console.print(_fragments(report))
+    print_table(console, _schema(report), folded=("type",))
+    print_table(console, _versions(report), folded=("tags",))
+    print_table(console, _fragments(report))
     if report.indices:
-        table = index_table(report.indices, report.advice)
+        table = index_table(report.indices)
         table.title, table.title_justify = "Indices", "left"
-        console.print(table)
+        print_table(console, table)
     _print_picture(console, report)
     _print_reuse(console, report)
     show_advice(console, report.advice)
@@ -46,8 +47,8 @@ def _print_summary(console: Console, report: DatasetReport) -> None:
     size = bytes_text(sum(known)) if len(known) == len(sizes) else "size not recorded"
     console.print(f"[bold]{escape(report.uri)}[/bold]", highlight=False)
     console.print(
-        f"version {report.version}{branch}, {rows_text(report.num_rows)},"
-        f" {len(report.fragments)} fragments, {size},"
+        f"version {report.version}{branch}, {counted(report.num_rows, 'row')},"
+        f" {counted(len(report.fragments), 'fragment')}, {size},"
         f" files of version {', '.join(report.data_storage_versions) or '-'},"
         f" row ids {'stable' if report.has_stable_row_ids else 'are addresses'}"
     )
@@ -131,8 +132,8 @@ def _print_reuse(console: Console, report: DatasetReport) -> None:
         return
     reuse = report.reuse
     console.print(
-        f"Fragment Reuse Index: {reuse.num_versions} deferred compactions of"
-        f" {reuse.num_fragments} fragments, {bytes_text(reuse.num_bytes)};"
+        f"Fragment Reuse Index: {counted(reuse.num_versions, 'deferred compaction')} of"
+        f" {counted(reuse.num_fragments, 'fragment')}, {bytes_text(reuse.num_bytes)};"
         f" {reuse.num_removable} are no longer needed"
     )
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from service.cli.places import bytes_text
+from service.cli.output import print_table
+from service.cli.places import bytes_text, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,16 +21,16 @@ _LONG = 500
 def show_file(console: Console, report: FileReport) -> None:
     """Print container, fields and columns."""
     _print_container(console, report)
-    console.print(_fields(report))
-    console.print(_columns(report))
+    print_table(console, _fields(report), folded=("type",))
+    print_table(console, _columns(report), folded=("type", "encodings"))
 
 
 def _print_container(console: Console, report: FileReport) -> None:
     buffers = ", ".join(bytes_text(size) for size in report.buffers)
     console.print(f"[bold]{escape(report.path)}[/bold]", highlight=False)
     console.print(
-        f"version {report.version}, {bytes_text(report.size)}, {report.num_rows:,} rows,"
-        f" {len(report.columns)} columns, global buffers: {buffers}"
+        f"version {report.version}, {bytes_text(report.size)}, {counted(report.num_rows, 'row')},"
+        f" {counted(len(report.columns), 'column')}, global buffers: {buffers}"
     )
     for key, value in report.metadata.items():
         shown = value if len(value) <= _LONG else f"{value[:_LONG]}..."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from service.cli.output import output, print_table
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
@@ -43,7 +43,10 @@ def list_tags(dataset: DatasetArgument, storage_option: StorageOptions = None) -
     for each in tags:
         branch = "main" if each.branch is None else each.branch
         table.add_row(escape(each.name), escape(branch), str(each.version))
-    Console().print(table if tags else "no tags")
+    if tags:
+        print_table(output(), table)
+    else:
+        output().print("no tags")
 
 
 @tag.command()
@@ -57,7 +60,7 @@ def create(
     """Name a version."""
     with told_errors():
         made = open_for_command(dataset, storage_option, branch).create_tag(name, version)
-    Console().print(f'tag "{escape(made.name)}" names version {made.version}')
+    output().print(f'tag "{escape(made.name)}" names version {made.version}')
 
 
 @tag.command()
@@ -71,7 +74,7 @@ def update(
     """Let a tag name another version."""
     with told_errors():
         made = open_for_command(dataset, storage_option, branch).update_tag(name, version)
-    Console().print(f'tag "{escape(made.name)}" names version {made.version}')
+    output().print(f'tag "{escape(made.name)}" names version {made.version}')
 
 
 @tag.command()
@@ -79,4 +82,4 @@ def delete(dataset: DatasetArgument, name: _Name, storage_option: StorageOptions
     """Delete a tag, and nothing of its version."""
     with told_errors():
         open_for_command(dataset, storage_option).delete_tag(name)
-    Console().print(f'tag "{escape(name)}" is gone')
+    output().print(f'tag "{escape(name)}" is gone')

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
     StorageOptions,
+    counted,
     open_for_command,
     progress_bar,
     told_errors,
@@ -30,8 +31,8 @@ def verify(
         with progress_bar("versions", None) as bar:
             for finding in opened.verify(progress=bar.move_to):
                 num_faults += 1
-                Console().print(escape(str(finding)), highlight=False, soft_wrap=True)
+                output().print(escape(str(finding)), highlight=False)
     if num_faults > 0:
-        Console(stderr=True).print(f"{num_faults} faults found")
+        output(stderr=True).print(f"{counted(num_faults, 'fault')} found")
         raise typer.Exit(1)
-    Console().print("no fault found")
+    output().print("no fault found")

@@ -40,7 +40,7 @@ def rows_of(uri):
 def test_ingest_makes_a_dataset_and_appends_to_it(tmp_path):
     source, uri = tmp_path / "a.parquet", tmp_path / "t.lance"
     pq.write_table(ROWS, source)
-    assert "version 1: 100 rows, 1 fragments" in run("ingest", source, uri)
+    assert "version 1: 100 rows, 1 fragment " in run("ingest", source, uri)
     assert "version 2: 200 rows" in run("ingest", source, uri)
     assert rows_of(uri) == pa.concat_tables([ROWS, ROWS])
 
@@ -179,7 +179,7 @@ def test_tags_are_made_moved_listed_and_deleted(dataset):
     run("tag", "create", dataset, "here")
     assert lance.dataset(str(dataset)).tags.list()["here"]["version"] == 2
     run("tag", "update", dataset, "here", "--version", 1)
-    assert re.search(r"here . main . 1", run("tag", "list", dataset))
+    assert re.search(r"here main 1", run("tag", "list", dataset))
     run("tag", "delete", dataset, "here")
     assert "no tags" in run("tag", "list", dataset)
     assert "error" in run("tag", "delete", dataset, "here", status=1)
@@ -191,7 +191,7 @@ def test_verify_finds_nothing_in_a_sound_dataset_and_names_a_damaged_file(datase
     first.write_bytes(first.read_bytes()[:-20])
     told = run("verify", dataset, status=1)
     assert f"data/{first.name}" in told
-    assert "faults found" in told
+    assert "1 fault found" in told
 
 
 def test_inspect_draws_what_is_deleted_and_what_an_index_covers(dataset):
