@@ -153,12 +153,22 @@ class CommitConflictError(LanceError):
         The version that the other writer committed.
     is_retryable
         Whether the same work, done anew on that version, may be committed.
+    remedy
+        How to do it anew.
     """
 
-    def __init__(self, reason: str, *, version: int, is_retryable: bool) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        version: int,
+        is_retryable: bool,
+        remedy: str = "read the dataset anew and repeat the operation",
+    ) -> None:
+        self.reason = reason
         self.version = version
         self.is_retryable = is_retryable
-        advice = "read the dataset anew and repeat the operation" if is_retryable else "give it up"
+        advice = remedy if is_retryable else "give it up"
         super().__init__(f"conflict with version {version}: {reason}; {advice}")
 
 

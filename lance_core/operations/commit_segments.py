@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import CommitConflictError, InvalidRequestError
 from lance_core.file.arguments import checked_text
 from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
@@ -83,8 +83,16 @@ def commit_segments(
     name, segments = checked_text("the name of an index", name), checked_segments(segments)
     check_there(snapshot, segments)
     operation = CreateIndex(segments, _replaced(snapshot, name, segments))
-    transaction = Transaction(_read_version(snapshot, segments), operation)
-    return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
+    try:
+        transaction = Transaction(_read_version(snapshot, segments), operation)
+        return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
+    except CommitConflictError as error:
+        raise CommitConflictError(  # the same segments would not do at the newest version either
+            error.reason,
+            version=error.version,
+            is_retryable=error.is_retryable,
+            remedy="build the segments anew",
+        ) from error
 
 
 def drop_index(snapshot: Snapshot, name: str) -> Snapshot:

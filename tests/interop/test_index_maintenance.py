@@ -215,7 +215,7 @@ def test_a_segment_of_moved_rows_conflicts_and_one_of_changed_values_gives_up_fr
     stale = build(tmp_path, None, "j")
     lance.dataset(str(tmp_path)).delete("id % 3 = 1")
     lance.dataset(str(tmp_path)).optimize.compact_files(target_rows_per_fragment=5000)
-    with pytest.raises(CommitConflictError):
+    with pytest.raises(CommitConflictError, match="build the segments anew"):
         commit_segments(opened(tmp_path), "j", [stale])
 
 
