@@ -71,13 +71,14 @@ def indexed_rows(
 def checked_fragments(snapshot: Snapshot, fragment_ids: Iterable[int] | None) -> BitMap:
     """Return the fragments that are meant; None = all.
 
-    Raises ``InvalidRequestError`` if they are no ids, none at all, or there is no such fragment.
+    Raises ``InvalidRequestError`` if they are no ids, none of those that there are, or there is no
+    such fragment.
     """
     present = BitMap(snapshot.fragments_by_id)
     if fragment_ids is None:
         return present
     wanted = checked_fragment_ids(fragment_ids)
-    if len(wanted) == 0:
+    if len(wanted) == 0 and len(present) > 0:
         raise InvalidRequestError("fragment_ids are none; give some, or None for all fragments")
     missing = sorted(wanted - set(present))
     if len(missing) > 0:
