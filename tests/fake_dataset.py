@@ -58,9 +58,8 @@ class FakeDataset:
             fragments=(SimpleNamespace(physical_rows=self.table.num_rows + 2),),
         )
 
-    def count_rows(self, filter: object = None, **_: object) -> int:
-        assert filter is None
-        return len(self.table)
+    def count_rows(self, *_: object, **__: object) -> int:
+        return len(self.table)  # it judges no filters, in queries neither
 
     def versions(self) -> list[Any]:
         return [

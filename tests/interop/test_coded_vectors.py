@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -12,6 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CancelledByClientError
+from lance_core.io.file_maps import LOOK_AGAIN_MS
 from lance_core.query import coded_vectors, flat_search
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import VectorQuery
@@ -196,6 +198,7 @@ def test_codes_of_a_file_that_was_replaced_are_not_used(
     (old,), (new,) = (list((each / "data").iterdir()) for each in (root, tmp_path / "other"))
     shutil.copy(new, tmp_path / "copy")
     (tmp_path / "copy").replace(old)
+    time.sleep(2 * LOOK_AGAIN_MS / 1000)  # until then queries take the file for the old one
     expected = lance_core.open_dataset(str(tmp_path / "other")).run(asked()).table
     for _ in range(SCANS_BEFORE + 2):
         assert dataset.run(asked()).table.equals(expected)
