@@ -2,58 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_core.errors import LanceError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.registry import IndexKind, classify
 from lance_core.index.scalar.writers.stored_parameters import file_of_parameters, parameters_in
-from lance_core.operations.build_segment import build_segment
 from lance_core.operations.index_state import union
 from lance_core.operations.new_index import NewIndex
+from lance_core.operations.segment_anew import SegmentAnew
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyroaring import BitMap
-
     from lance_core.operations.index_state import IndexState, SegmentState
-    from lance_core.operations.progress import Progress
-    from lance_core.proto import table_pb2
-    from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalarWork:
-    """A segment that is to be built from rows of some fragments."""
-
-    index: NewIndex
-    fragments: BitMap
-    replaced: tuple[table_pb2.IndexMetadata, ...]
-
-    def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
-    ) -> table_pb2.IndexMetadata:
-        """Write the segment."""
-        return build_segment(
-            files,
-            snapshot,
-            self.index,
-            self.fragments,
-            memory_bytes=memory_bytes,
-            progress=progress,
-        )
-
-
 def scalar_work(
     snapshot: Snapshot, state: IndexState, merged: Sequence[SegmentState]
-) -> ScalarWork:
+) -> SegmentAnew:
     """Tell what to build so that some segments become one with the fragments that none covers."""
     newest = state.segments[-1].metadata
-    return ScalarWork(
+    return SegmentAnew(
         NewIndex(
             newest.name,
             snapshot.schema.path_of(newest.field_ids[0]),

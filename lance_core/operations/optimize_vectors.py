@@ -15,11 +15,11 @@ from lance_core.index.vector.build.stored_parameters import stored_parameters, w
 from lance_core.index.vector.build.stored_rows import stored_columns
 from lance_core.index.vector.rabit import RabitQuantizer
 from lance_core.index.vector.segment import VectorSegment
-from lance_core.operations.build_segment import build_segment
 from lance_core.operations.index_state import union
 from lance_core.operations.indexed_column import indexed_rows
 from lance_core.operations.new_index import NewIndex, recipe_of
 from lance_core.operations.row_moves import RowMoves
+from lance_core.operations.segment_anew import SegmentAnew
 from lance_core.operations.write_vector_segment import CodedSegment, write_vector_segment
 
 if TYPE_CHECKING:
@@ -78,28 +78,6 @@ class _Extension:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Retraining:
-    """A segment of a new model."""
-
-    index: NewIndex
-    fresh: BitMap
-    replaced: tuple[table_pb2.IndexMetadata, ...]
-
-    def build(
-        self, files: TableFiles, snapshot: Snapshot, memory_bytes: int, progress: Progress
-    ) -> table_pb2.IndexMetadata:
-        """Write the segment."""
-        return build_segment(
-            files,
-            snapshot,
-            self.index,
-            self.fresh,
-            memory_bytes=memory_bytes,
-            progress=progress,
-        )
-
-
 def vector_work(
     files: TableFiles,
     snapshot: Snapshot,
@@ -107,7 +85,7 @@ def vector_work(
     merged: Sequence[SegmentState],
     *,
     retrain: bool,
-) -> _Extension | _Retraining | None:
+) -> _Extension | SegmentAnew | None:
     """Tell what to build for an index.
 
     Rows of segments that become one keep their codes where these are of the same model; others are
@@ -128,7 +106,7 @@ def vector_work(
 
     Returns
     -------
-    _Extension | _Retraining | None
+    _Extension | SegmentAnew | None
         None where there are too few rows to train what has to be trained.
 
     Raises
@@ -171,7 +149,7 @@ def _retraining(
     state: IndexState,
     merged: Sequence[SegmentState],
     usable: Sequence[_Opened],
-) -> _Extension | _Retraining | None:
+) -> _Extension | SegmentAnew | None:
     index_type, parameters = _request(snapshot, state, usable)
     column = snapshot.schema.path_of(state.field(snapshot).id)
     index = NewIndex(state.name, column, index_type, parameters)
@@ -181,7 +159,7 @@ def _retraining(
     fragments = (each for each in snapshot.fragments if each.id in fresh)
     if sum(files.num_live_rows(snapshot, each) for each in fragments) < least:
         return None
-    return _Retraining(index, fresh, state.replaced(merged))
+    return SegmentAnew(index, fresh, state.replaced(merged))
 
 
 def _request(
