@@ -10,6 +10,8 @@
       NotFoundError
         DatasetNotFoundError
         VersionNotFoundError
+          TagNotFoundError
+          BranchNotFoundError
         IndexNotFoundError
       UnsupportedFeatureError        the dataset or request needs something this release lacks
       CorruptFileError               file, offset, what was expected
@@ -91,6 +93,14 @@ class DatasetNotFoundError(NotFoundError):
 
 class VersionNotFoundError(NotFoundError):
     """The dataset has no such version."""
+
+
+class TagNotFoundError(VersionNotFoundError):
+    """The dataset has no tag of that name."""
+
+
+class BranchNotFoundError(VersionNotFoundError):
+    """The dataset has no branch of that name."""
 
 
 class IndexNotFoundError(NotFoundError):

@@ -109,11 +109,12 @@ class ByteCache:
 
     Keys must name what never changes (incarnation of the dataset, file, part), so that no entry
     can be stale. A value handed out stays alive while its user holds it, evicted or not; the budget
-    bounds what the cache holds. Sizes are measured when a value is loaded and again at each hit and
-    whenever a `Growing` value says so, because some values grow with use. So more than the budget
-    is in memory only while a new value stands beside those that have to leave for it.
+    bounds what the cache holds. Some values grow with use: their sizes are measured when they are
+    loaded, then of a `Growing` one whenever it says so, of others at each hit. So more than the
+    budget is in memory only while a new value stands beside those that have to leave for it.
 
-    What belongs to old versions needs no care: nobody asks for it, so it leaves first.
+    What belongs to old versions leaves first, as nobody asks for it, and before that where whoever
+    serves versions says that one is not used any more (`lance_core.query.old_versions`).
 
     ``on_evict(key)`` is called, in whichever thread made the room and outside the lock, when the
     entry has left: evicted, discarded, cleared, or larger than the budget and so never kept. It
@@ -182,6 +183,11 @@ class ByteCache:
         """Tell whether a key is held; neither a hit nor a use."""
         with self._lock:
             return key in self._entries
+
+    def held_keys(self) -> list[Hashable]:
+        """Return the keys held at this moment."""
+        with self._lock:
+            return list(self._entries)
 
     def touch(self, keys: Iterable[Hashable]) -> None:
         """Mark keys as just used, without counting hits; keys not held are passed over."""
@@ -285,10 +291,15 @@ class ByteCache:
             if entry is None:
                 continue
             found[key] = entry.value
-            nbytes = entry.value.nbytes
-            if nbytes != entry.nbytes:
-                self._entries.admit(key, _Entry(entry.value, nbytes, entry.on_evict))
+            if not _can_grow(type(entry.value)):  # those that can tell when they have
+                self._weigh(key, entry)
         return found
+
+    def _weigh(self, key: Hashable, entry: _Entry) -> None:
+        """Take the size of an entry anew; needs the lock."""
+        nbytes = entry.value.nbytes
+        if nbytes != entry.nbytes:
+            self._entries.admit(key, _Entry(entry.value, nbytes, entry.on_evict))
 
     def _load(
         self,
@@ -315,7 +326,9 @@ class ByteCache:
     def _measure(self, key: Hashable) -> None:
         """Take the size anew of a value that may have grown."""
         with self._lock:
-            self._held([key])
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._weigh(key, entry)
         self._announce_departures()
 
     def _announce_departures(self) -> None:

@@ -257,7 +257,8 @@ def _create(target: CommandTarget, index: IndexStatistics) -> str:
 
 
 def _is_built_here(index: IndexStatistics) -> bool:
-    return index.index_type in QUANTISERS or index.index_type in SCALAR_KINDS
+    known = (*QUANTISERS, *SCALAR_KINDS, IndexKind.INVERTED)
+    return index.index_type in known
 
 
 def _segments(number: int) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.dataset.hybrid import DatasetHybrid
 from lance_core.dataset.indices import DatasetIndices
 from lance_core.dataset.maintenance import DatasetMaintenance
 from lance_core.dataset.segments import DatasetSegments
@@ -41,7 +42,7 @@ _MAX_ROWS_PER_FILE = 1 << 20
 _MAX_BYTES_PER_FILE = 90 << 30
 
 
-class Dataset(DatasetIndices, DatasetSegments, DatasetMaintenance, DatasetVersions):
+class Dataset(DatasetHybrid, DatasetIndices, DatasetSegments, DatasetMaintenance, DatasetVersions):
     """One immutable version of a dataset; safe to share between threads.
 
     Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on
@@ -107,12 +108,8 @@ class Dataset(DatasetIndices, DatasetSegments, DatasetMaintenance, DatasetVersio
         Parameters
         ----------
         predicate
-            Tests joined by ``AND``, ``OR``, ``NOT`` and parentheses, as in
-            ``"price > 10 AND name IN ('a', 'b')"``; ``"true"`` names all rows. A test has its
-            column first, then ``=``, ``!=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=`` and a literal,
-            ``[NOT] IN (...)``, ``[NOT] BETWEEN ... AND ...`` or ``IS [NOT] NULL``. Texts stand in
-            single quotes, names with odd characters between backticks. NaN is above all numbers.
-            There is no ``LIKE`` and there are no functions yet.
+            A filter as those of `scan`, such as ``"price > 10 AND name LIKE 'b%'"``; ``"true"``
+            names all rows, and rows for which it is unknown stay.
 
         Raises
         ------

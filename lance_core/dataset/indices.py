@@ -37,7 +37,7 @@ class DatasetIndices(DatasetReads):
         progress: Progress = no_progress,
         **parameters: object,
     ) -> Self:
-        """Build an index that answers conditions on a column, or finds nearest vectors in it.
+        """Build an index that answers conditions, or finds words or nearest vectors.
 
         Parameters
         ----------
@@ -47,6 +47,8 @@ class DatasetIndices(DatasetReads):
             ``BTREE`` for values in any number, ``BITMAP`` for few different ones, ``LABEL_LIST``
             for lists of few different ones, ``NGRAM`` for texts that are searched for parts;
             ``ZONEMAP`` and ``BLOOMFILTER`` are small and rule out stretches of rows.
+
+            ``INVERTED``, or ``FTS``, finds the words of texts, or of lists of texts.
 
             Of vectors ``IVF_FLAT``, which keeps them whole; ``IVF_SQ`` (a byte for a number),
             ``IVF_PQ`` and ``IVF_RQ`` code them shorter and less exactly. ``IVF_HNSW_FLAT``,
@@ -58,16 +60,20 @@ class DatasetIndices(DatasetReads):
         memory_bytes
             About how much memory may be taken; what does not fit is put on disk meanwhile. The
             sample that a model of vectors is trained with is smaller where it must be. For vectors
-            at least 96 MiB, which builds without graphs keep to at 128 coordinates. On top come a
-            partition larger than a sixteenth of it, which is held whole, and graphs: some 360 bytes
-            a row of the partitions under way, and their pages. Six partitions of 33,000 rows took
-            up to 70 MB more than 96 MiB.
+            at least 96 MiB, which builds without graphs keep to at 128 coordinates, and 160 MiB for
+            indices with graphs. On top come a partition larger than a sixteenth of it, which is
+            held whole, and graphs: some 360 bytes a row of the partitions under way, and their
+            pages. Six partitions of 33,000 rows took up to 70 MB more than 96 MiB.
         progress
             Called with how much is done, and of how much.
         parameters
             ``zone_size`` of a BTREE: rows of a page. ``rows_per_zone`` of a ZONEMAP.
             ``number_of_items`` of a BLOOMFILTER: rows of a zone; ``probability`` of finding a value
             in a zone that has it not.
+
+            Of an INVERTED those of `TextParameters`: ``with_position`` lets phrases be found,
+            ``language``, ``base_tokenizer``, ``stem``, ``remove_stop_words`` and others say what
+            words are, ``block_size`` and ``format_version`` how they are stored.
 
             Of vectors ``metric`` (``l2``, ``cosine``, ``dot``, or ``hamming`` for bytes),
             ``num_partitions`` or ``target_partition_size``, ``sample_rate`` and ``max_iters`` of
@@ -87,6 +93,12 @@ class DatasetIndices(DatasetReads):
         InvalidRequestError
             The kind of index is not known, or does not take the column or a parameter; there is an
             index of the name that must not be replaced; or an argument is none.
+
+        Notes
+        -----
+        Distances have 32 bits. An index of coordinates whose squares are near the largest such
+        number (of 8 coordinates 1e18) answers wrongly: IVF_RQ lost half of the rows with ``l2``,
+        that of pylance 14.0.2 all of them. Scale such vectors, or search exactly.
 
         Examples
         --------

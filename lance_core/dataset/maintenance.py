@@ -16,6 +16,7 @@ from lance_core.operations.compact_trim import trim_reuse_index
 from lance_core.operations.progress import no_progress
 from lance_core.operations.remap_indices import remap_indices
 from lance_core.operations.verify_branches import verify_branch, verify_with_branches
+from lance_core.operations.write_segment import MEMORY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +41,7 @@ class DatasetMaintenance(DatasetReads):
         target_rows_per_fragment: int | None = None,
         deletions_threshold: float | None = None,
         max_bytes_per_file: int | None = None,
+        memory_bytes: int = MEMORY_BYTES,
         progress: Progress = no_progress,
     ) -> Self:
         """Write fragments that are small, or full of deleted rows, anew as few whole ones.
@@ -60,6 +62,8 @@ class DatasetMaintenance(DatasetReads):
             Fragments of which a larger share is deleted are written anew.
         max_bytes_per_file
             Bytes of rows, before encoding, that a fragment holds at most.
+        memory_bytes
+            About how much memory may be taken to write indices anew.
         progress
             Called with how many groups of fragments are written, and of how many.
 
@@ -72,7 +76,7 @@ class DatasetMaintenance(DatasetReads):
         Raises
         ------
         InvalidRequestError
-            A number makes no sense.
+            A number makes no sense, or it is too little memory to write indices of vectors anew.
         UnsupportedFeatureError
             Indices cannot follow in the way asked for; names another way.
         CommitConflictError
@@ -87,10 +91,23 @@ class DatasetMaintenance(DatasetReads):
         )
         treatment = IndexTreatment.of_config(config) if indices is None else _treatment(indices)
         files = self.session.files
-        return self._of(compact(files, self.snapshot, options, treatment, progress=progress))
+        return self._of(
+            compact(
+                files,
+                self.snapshot,
+                options,
+                treatment,
+                memory_bytes=memory_bytes,
+                progress=progress,
+            )
+        )
 
     def remap_indices(
-        self, names: Sequence[str] | None = None, *, progress: Progress = no_progress
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        progress: Progress = no_progress,
     ) -> Self:
         """Write indices anew that have deferred compactions to follow; columns are not read.
 
@@ -101,6 +118,8 @@ class DatasetMaintenance(DatasetReads):
         ----------
         names
             Which indices; None = all that can follow.
+        memory_bytes
+            About how much memory may be taken; what does not fit is put on disk meanwhile.
         progress
             Called with how many segments are done, and of how many.
 
@@ -109,12 +128,14 @@ class DatasetMaintenance(DatasetReads):
         IndexNotFoundError
             There is no index of a name.
         InvalidRequestError
-            An index that is named cannot follow.
+            An index that is named cannot follow, or it is too little memory for vectors.
         CommitConflictError
             Others changed the indices again and again.
         """
         files = self.session.files
-        return self._of(remap_indices(files, self.snapshot, names, progress=progress))
+        return self._of(
+            remap_indices(files, self.snapshot, names, memory_bytes=memory_bytes, progress=progress)
+        )
 
     def trim_reuse_index(self) -> Self:
         """Remove deferred compactions that every index has followed from the Fragment Reuse Index.
@@ -135,8 +156,9 @@ class DatasetMaintenance(DatasetReads):
     ) -> CleanupReport:
         """Remove old versions with all files that only they need, and what failed writers left.
 
-        The newest version stays, as do this one, those that branches began with and, with
-        ``error_if_tagged=False``, tagged ones. Clones elsewhere do not keep what they need here.
+        The newest version stays, as do this one, those that branches began with, those that
+        streams of the pipeline go on from and, with ``error_if_tagged=False``, tagged ones. Clones
+        elsewhere do not keep what they need here.
 
         Parameters
         ----------

@@ -91,6 +91,8 @@ def open_version(
     """
     if isinstance(version, str):
         branch, version = _resolve(root.store, version, branch)
+    if not isinstance(branch, str | None):
+        raise InvalidRequestError(f"branch is {branch!r}; give a name")
     if branch is None or branch == MAIN_BRANCH:
         return open_snapshot(root, version, open_base)
     read_branch(root.store, branch)

@@ -9,14 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.dataset.places import branch_of, told_below
-from lance_core.errors import InvalidRequestError
+from lance_core.dataset.query_arguments import (
+    answer_columns,
+    as_numbers,
+    as_vectors,
+    column_names,
+    orders_of,
+    row_ids_of,
+)
+from lance_core.index.text.queries import text_query
+from lance_core.operations.index_arguments import checked_fragment_ids
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
 from lance_core.query.explain import PlanReport
 from lance_core.query.prewarm import ignore_progress, scalar_field
 from lance_core.query.prewarm_scalar import warm_scalar_index
-from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
-from lance_core.scan.ordering import OrderBy
+from lance_core.query.prewarm_text import is_text_index, warm_text_index
+from lance_core.query.request import ScanQuery, VectorQuery
+from lance_core.query.request_checks import check_filter, check_whole, checked_params
+from lance_core.query.text_request import TextQuery
 from lance_core.scan.projection import resolve_projection
 from lance_core.scan.row_names import addresses_of
 from lance_core.scan.take import take_rows
@@ -28,15 +39,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from lance_core.cache.figures import StoreFigures
+    from lance_core.index.text.queries import TextNode
     from lance_core.index.vector.quantizer import ApproxMode
     from lance_core.query.plain_scan import PlainScan
     from lance_core.query.prewarm import Prewarmed
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
+    from lance_core.query.split_search import SplitSearch
     from lance_core.query.why_not import WhyNot
+    from lance_core.scan.ordering import OrderBy
     from lance_core.scan.row_names import RowName
     from lance_core.table.snapshot import Snapshot
 
@@ -89,9 +103,11 @@ class DatasetReads:
         InvalidRequestError
             The filter is none, or does not fit the schema.
         """
+        check_filter(filter)
+        values = checked_params(params)
         if filter is None:
             return self._engine.count_rows()
-        return self._engine.count(filter, params, deadline, use_index=use_index)
+        return self._engine.count(filter, values, deadline, use_index=use_index)
 
     def versions(self) -> list[VersionInfo]:
         """Describe all versions, oldest first; reads every manifest."""
@@ -166,7 +182,7 @@ class DatasetReads:
             Add the column ``_rowid``.
         filter
             Predicate that rows have to fulfil, such as ``price < 10``; see `lance_core.expr`. At
-            most 1 MiB of text and 20000 comparisons, each value of an ``IN`` list being one.
+            most 1 MiB of text and 5000 comparisons, a long ``IN`` list being one.
         params
             Values of the ``$name`` in the filter.
         prefilter
@@ -186,14 +202,22 @@ class DatasetReads:
         ------
         InvalidRequestError
             A parameter is wrong in itself or does not fit the schema.
+
+        Notes
+        -----
+        The query is rounded to the type of the column, as by pylance 14.0.2; distances are exact
+        for what it is rounded to. A vector that holds an infinity has a distance, infinite or with
+        ``dot`` also the least there is, but no index has it. It is found by exact search, and so
+        are those of rows that no index covers, that a filter leaves few of, and that are looked for
+        as the index has too few rows. pylance finds it in the first two cases only.
         """
-        vectors = None if vector is None else _as_vectors(vector)
+        vectors = None if vector is None else as_vectors(vector)
         is_one = vectors.ndim == 1 if vectors is not None else not isinstance(row_ids, Iterable)
         request = VectorQuery(
             vectors=None if vectors is None else np.atleast_2d(vectors),
             k=k,
             column=column,
-            columns=_output(columns),
+            columns=answer_columns(columns),
             metric=metric,
             min_probes=nprobes if minimum_nprobes is None else minimum_nprobes,
             max_probes=nprobes if maximum_nprobes is None else maximum_nprobes,
@@ -208,9 +232,74 @@ class DatasetReads:
             filter=filter,
             params=params,
             prefilter=prefilter,
-            row_ids=_row_ids(row_ids),
+            row_ids=row_ids_of(row_ids),
             ef=ef,
             approx_mode=approx_mode,
+        )
+        return self.run(request).table
+
+    def search_text(
+        self,
+        query: str | TextNode,
+        k: int | None = 10,
+        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        filter: str | None = None,
+        params: Mapping[str, object] | None = None,
+        prefilter: bool = True,
+        offset: int = 0,
+        with_row_id: bool = False,
+        fast_search: bool = False,
+        use_index: bool = True,
+    ) -> pa.Table:
+        """Find the rows whose texts fit some words best, by their BM25 score.
+
+        Parameters
+        ----------
+        query
+            Words to look for in all columns that have an inverted index, in double quotes one after
+            the other; or a query of `lance_core.index.text.queries`.
+        k
+            Rows wanted; None = all that are found.
+        columns
+            Columns of the answer, or expressions by name, which may use ``_score``; None = all.
+            ``_score`` is added, and ``_doc_index`` where each element of a list is found by itself.
+        filter, params
+            See `search`.
+        prefilter
+            True: the best ``k`` of the rows that pass. False: those that pass of the best ``k``;
+            the filter may then name ``_score``.
+        offset
+            Rows to skip after ranking.
+        with_row_id
+            Add the column ``_rowid``.
+        fast_search
+            True: only rows that an index covers.
+        use_index
+            False: read the texts of all rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            Best rows first, ties by row id.
+
+        Raises
+        ------
+        InvalidRequestError
+            A parameter is wrong in itself or does not fit the schema, or no column is named and
+            none has an index.
+        """
+        request = TextQuery(
+            query=text_query(query) if isinstance(query, str) else query,
+            k=k,
+            columns=answer_columns(columns),
+            filter=filter,
+            params=params,
+            prefilter=prefilter,
+            offset=offset,
+            with_row_id=with_row_id,
+            fast_search=fast_search,
+            use_index=use_index,
         )
         return self.run(request).table
 
@@ -227,6 +316,7 @@ class DatasetReads:
         batch_rows: int = 8192,
         use_index: bool = True,
         fast_search: bool = False,
+        fragment_ids: Iterable[int] | None = None,
     ) -> pa.RecordBatchReader:
         """Stream rows; a few pieces of some megabytes are decoded ahead.
 
@@ -254,6 +344,8 @@ class DatasetReads:
             False: read all rows to find those that pass the filter.
         fast_search
             Leave out rows that the indices do not cover which the filter asks, if it asks any.
+        fragment_ids
+            Only rows of these fragments, without limit and offset; None = of all.
 
         Raises
         ------
@@ -261,15 +353,16 @@ class DatasetReads:
             A parameter is wrong in itself or does not fit the schema.
         """
         request = ScanQuery(
-            columns=_output(columns),
+            columns=answer_columns(columns),
             limit=limit,
             offset=offset,
             with_row_id=with_row_id,
             filter=filter,
             params=params,
-            order_by=_orders(order_by),
+            order_by=orders_of(order_by),
             use_index=use_index,
             fast_search=fast_search,
+            fragment_ids=None if fragment_ids is None else checked_fragment_ids(fragment_ids),
         )
         scan = self.scan_of(request, batch_rows=batch_rows)
         return pa.RecordBatchReader.from_batches(scan.schema, scan.batches())
@@ -282,8 +375,7 @@ class DatasetReads:
         batch_rows: int = 8192,
     ) -> PlainScan:
         """Return a plain query, ready to be read; ``deadline`` is asked for as it goes on."""
-        if batch_rows < 1:
-            raise InvalidRequestError(f"batch_rows is {batch_rows!r}; it must be at least 1")
+        check_whole("batch_rows", batch_rows, 1)
         return self._engine.scan(request, deadline, batch_rows=batch_rows)
 
     def take(
@@ -314,8 +406,8 @@ class DatasetReads:
         return take_rows(
             files,
             snapshot,
-            addresses_of(files, snapshot, _as_numbers(indices), by),
-            resolve_projection(snapshot.schema, _names(columns)),
+            addresses_of(files, snapshot, as_numbers(indices), by),
+            resolve_projection(snapshot.schema, column_names(columns)),
             check_live=by != "offset",
         )
 
@@ -328,6 +420,23 @@ class DatasetReads:
     ) -> QueryResult:
         """Answer a request; see `QueryEngine.run`."""
         return self._engine.run(request, deadline, resident_only=resident_only)
+
+    def split(self, request: VectorQuery, deadline: Deadline = NO_DEADLINE) -> SplitSearch:
+        """Return the parts of a search by many vectors, to be run in any number of processes.
+
+        Parameters
+        ----------
+        request
+            A batch of queries, without bounds, offset or postfilter.
+        deadline
+            Looked at between pieces of work.
+
+        Raises
+        ------
+        InvalidRequestError
+            The request does not fit the schema, or cannot be answered in parts.
+        """
+        return self._engine.split(request, deadline)
 
     def prewarm(
         self,
@@ -347,7 +456,7 @@ class DatasetReads:
         index
             Name of the index.
         partitions
-            Partitions of each of its segments; None = all. An index of values has none.
+            Partitions of each of its segments; None = all. Only those of vectors can be named.
         progress
             Called after each piece of some megabytes with how far it is.
         deadline
@@ -365,9 +474,8 @@ class DatasetReads:
         field_id = scalar_field(self.snapshot, index)
         if field_id is None:
             return self._engine.prewarm(index, partitions, progress, deadline)
-        return warm_scalar_index(
-            self.session, self.snapshot, field_id, index, partitions, progress, deadline
-        )
+        warm = warm_text_index if is_text_index(self.snapshot, index) else warm_scalar_index
+        return warm(self.session, self.snapshot, field_id, index, partitions, progress, deadline)
 
     @property
     def cache_stats(self) -> StoreFigures:
@@ -378,7 +486,7 @@ class DatasetReads:
         return self.session.cache.figures_of(self.snapshot.scheduler.store.key)
 
     def why_not(
-        self, request: VectorQuery, row_id: int, deadline: Deadline = NO_DEADLINE
+        self, request: VectorQuery | TextQuery, row_id: int, deadline: Deadline = NO_DEADLINE
     ) -> WhyNot:
         """Tell what keeps a row out of the answer to a query, or where it stands in it.
 
@@ -387,7 +495,7 @@ class DatasetReads:
         Parameters
         ----------
         request
-            A query with one vector, or by one row.
+            A query with one vector, or by one row; or one for words.
         row_id
             The row, by its ``_rowid``.
         deadline
@@ -421,57 +529,3 @@ class DatasetReads:
     def _at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version."""
         return type(self)(self.session, snapshot)
-
-
-def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(columns, str):
-        raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
-    return None if columns is None else tuple(columns)
-
-
-def _row_ids(row_ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if row_ids is None:
-        return None
-    return tuple(row_ids) if isinstance(row_ids, Iterable) else (row_ids,)
-
-
-def _output(
-    columns: Sequence[str] | Mapping[str, str] | None,
-) -> tuple[str | NamedExpression, ...] | None:
-    if isinstance(columns, Mapping):
-        return tuple(NamedExpression(name, text) for name, text in columns.items())
-    return _names(columns)
-
-
-def _orders(order_by: Sequence[str | OrderBy]) -> tuple[OrderBy, ...]:
-    if isinstance(order_by, str | OrderBy):
-        raise InvalidRequestError(f"order_by is {order_by!r}; give a list of columns")
-    return tuple(OrderBy(each) if isinstance(each, str) else each for each in order_by)
-
-
-def _as_numbers(indices: ArrayLike) -> NDArray[np.integer]:
-    try:
-        numbers = np.asarray(indices)
-    except ValueError as error:
-        raise InvalidRequestError(f"indices are no list of row numbers: {error}") from error
-    if numbers.ndim == 1 and numbers.size == 0:
-        return np.empty(0, np.int64)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise InvalidRequestError(
-            f"indices have type {numbers.dtype} and shape {numbers.shape}; give a list of row"
-            " numbers"
-        )
-    return numbers
-
-
-def _as_vectors(vector: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    try:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused with the rest
-            vectors = np.asarray(vector, np.float32)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidRequestError(f"the query vector is no array of numbers: {error}") from error
-    if vectors.ndim not in {1, 2}:
-        raise InvalidRequestError(
-            f"the query has shape {vectors.shape}; give one vector or a list of vectors"
-        )
-    return vectors

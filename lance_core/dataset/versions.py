@@ -21,7 +21,7 @@ from lance_core.table.refs import (
     read_tag,
     write_tag,
 )
-from lance_core.table.snapshot import open_snapshot
+from lance_core.table.snapshot import open_snapshot, page_of_versions
 from lance_core.table.transaction import MapUpdate, Restore, UpdateConfig
 from lance_core.table.versions import find_manifest
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Self
 
+    from lance_core.table.snapshot import VersionInfo
     from lance_core.table.transaction import Operation
 
     Entries = Mapping[str, str | None]
@@ -84,6 +85,45 @@ class DatasetVersions(DatasetReads):
     def tags(self) -> list[Tag]:
         """Return all tags, by name."""
         return list_tags(root_of(self.snapshot).store)
+
+    def tag(self, name: str) -> Tag:
+        """Return one tag.
+
+        Raises
+        ------
+        TagNotFoundError
+            There is none of the name.
+        InvalidRequestError
+            That is no name of a tag.
+        """
+        return read_tag(root_of(self.snapshot).store, name)
+
+    @property
+    def branch(self) -> str | None:
+        """Branch that this version was opened on, None for the main one."""
+        return branch_of(self.snapshot)
+
+    def version_page(
+        self, *, after: int | None = None, limit: int | None = None, descending: bool = False
+    ) -> tuple[list[VersionInfo], bool]:
+        """Describe some versions of the branch; reads their manifests and no others.
+
+        Parameters
+        ----------
+        after
+            Number of the version that comes before the first one; None = begin at the end.
+        limit
+            Most versions; None = all.
+        descending
+            Newest first.
+
+        Returns
+        -------
+        tuple[list[VersionInfo], bool]
+            The versions, and whether there are more after them.
+        """
+        with told_below(self.branch):
+            return page_of_versions(self.snapshot.scheduler, after, limit, descending=descending)
 
     def create_tag(self, name: str, version: int | None = None) -> Tag:
         """Name a version of this branch, which cleanup keeps then.

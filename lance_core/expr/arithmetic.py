@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.expr.kinds import common_type, decimal_type, is_number, is_text
+from lance_core.expr.decimals import divided, multiplied, remainders
+from lance_core.expr.kinds import as_decimal, common_type, is_number, is_text
+from lance_core.expr.lists import as_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,19 +18,59 @@ if TYPE_CHECKING:
     from lance_core.expr.convert import Values
 
 _DIGITS_BEHIND_DIVISION = 4
+_MOST_DIGITS = 76
 
 
-def operand_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type that both operands are converted to; None if the operator takes no such."""
+def operand_types(
+    operator: str, left: pa.DataType, right: pa.DataType
+) -> tuple[pa.DataType, pa.DataType] | None:
+    """Return the types that operands are converted to; None if the operator takes no such.
+
+    They are one, but for decimals, each of which keeps its digits.
+    """
     if operator == "||":
-        return _text_type(left, right)
-    are_numbers = all(is_number(each) or pa.types.is_null(each) for each in (left, right))
-    common = common_type(left, right) if are_numbers else None
-    if common is not None and pa.types.is_null(common):
-        return pa.int64()
-    if operator in {"<<", ">>"} and common is not None and not pa.types.is_integer(common):
+        return _twice(_text_type(left, right))
+    if not all(is_number(each) or pa.types.is_null(each) for each in (left, right)):
         return None
-    return common
+    common = common_type(left, right)
+    if common is not None and pa.types.is_null(common):
+        return _twice(pa.int64())
+    if operator in {"<<", ">>"}:
+        return _twice(_shifted_type(left, right))
+    if common is not None and pa.types.is_decimal(common):
+        return _decimal_types(left, right, common)
+    return _twice(common)
+
+
+def _twice(kind: pa.DataType | None) -> tuple[pa.DataType, pa.DataType] | None:
+    return None if kind is None else (kind, kind)
+
+
+def _decimal_types(
+    left: pa.DataType, right: pa.DataType, common: pa.DataType
+) -> tuple[pa.DataType, pa.DataType]:
+    """Return the types of decimals and whole numbers, all of 128 or all of 256 bits."""
+    if not any(map(pa.types.is_decimal, (left, right))):  # uint64 beside another
+        return common, common
+    kinds = [common if pa.types.is_null(each) else as_decimal(each) for each in (left, right)]
+    if pa.types.is_decimal256(left) and pa.types.is_integer(right):
+        kinds[1] = pa.decimal256(kinds[1].precision, 0)
+    elif pa.types.is_decimal256(right) and pa.types.is_integer(left):
+        kinds[0] = pa.decimal256(kinds[0].precision, 0)
+    elif any(map(pa.types.is_decimal256, (left, right))):
+        return common, common
+    return kinds[0], kinds[1]
+
+
+def _shifted_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type of whole numbers that are shifted: beside uint64 all are that."""
+    if pa.uint64() in {left, right}:
+        is_whole = all(
+            pa.types.is_integer(each) or pa.types.is_null(each) for each in (left, right)
+        )
+        return pa.uint64() if is_whole else None
+    common = common_type(left, right)
+    return common if common is not None and pa.types.is_integer(common) else None
 
 
 def _text_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -39,24 +81,37 @@ def _text_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return pa.large_string() if any(map(pa.types.is_large_string, texts)) else pa.string()
 
 
-def result_type(operator: str, operand: pa.DataType) -> pa.DataType:
-    """Return the type of the result for operands of one type."""
-    if not pa.types.is_decimal(operand) or operator == "%":
-        return operand
+def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of the result for operands of the types that they are converted to."""
+    if not pa.types.is_decimal(left):
+        return left
+    scale = max(left.scale, right.scale)
+    whole = [left.precision - left.scale, right.precision - right.scale]
     if operator in {"+", "-"}:
-        return decimal_type(operand.precision + 1, operand.scale)
-    if operator == "*":
-        return decimal_type(2 * operand.precision + 1, 2 * operand.scale)
-    scale = operand.scale + _DIGITS_BEHIND_DIVISION
-    return decimal_type(operand.precision + operand.scale + _DIGITS_BEHIND_DIVISION, scale)
+        precision = max(whole) + scale + 1
+    elif operator == "%":
+        precision = min(whole) + scale
+    elif operator == "*":
+        scale = left.scale + right.scale
+        precision = left.precision + right.precision + 1
+    else:
+        scale = left.scale + _DIGITS_BEHIND_DIVISION
+        precision = left.precision + right.scale + _DIGITS_BEHIND_DIVISION
+    make, most = (
+        (pa.decimal128, _MOST_DIGITS // 2)
+        if pa.types.is_decimal128(left)
+        else (pa.decimal256, _MOST_DIGITS)
+    )
+    return make(min(precision, most), min(scale, most))
 
 
 def compute(operator: str, left: Values, right: Values, kind: pa.DataType) -> Values:
-    """Apply an operator to values of one type, one by one; ``kind`` is the type of the result.
+    """Apply an operator to values of the types it takes; ``kind`` is the type of the result.
 
     Notes
     -----
-    Whole numbers wrap around, and are cut towards zero when divided.
+    Whole numbers wrap around, and are cut towards zero when divided, as decimals are behind their
+    last digit. They are shifted by what is left when they have been shifted by their width.
 
     Raises
     ------
@@ -80,18 +135,28 @@ def negate(values: Values) -> Values:
 
 
 def _remainder(left: Values, right: Values) -> Values:
-    if pa.types.is_decimal(left.type):
-        return pc.subtract(left, pc.multiply(pc.trunc(pc.divide(left, right)), right))
-    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
-        return _remainder(pa.array([left], left.type), right)[0]
     divisors = pc.fill_null(right, pa.scalar(1, right.type))
     is_whole = not pa.types.is_floating(right.type)
     if is_whole and _any(pc.equal(divisors, pa.scalar(0, right.type))):
         raise pa.ArrowInvalid("divide by zero")
+    return _by_numpy(np.fmod, left, right)
+
+
+def _within_width(counts: Values) -> Values:
+    """Return by how many bits is left to shift when whole widths have been shifted by."""
+    return pc.bit_wise_and(counts, pa.scalar(counts.type.bit_width - 1, counts.type))
+
+
+def _by_numpy(compute: np.ufunc, left: Values, right: Values) -> Values:
+    """Apply a function of numpy to numbers of one type; null where either is."""
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _by_numpy(compute, pa.array([left], left.type), right)[0]
+    kind = left.type
+    numbers = (_plain(pc.fill_null(each, pa.scalar(1, kind))) for each in (left, right))
     with np.errstate(invalid="ignore"):
-        found = np.fmod(_plain(pc.fill_null(left, pa.scalar(0, left.type))), _plain(divisors))
+        found = compute(*numbers)
     is_known = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    return pc.if_else(is_known, pa.array(found, left.type), pa.scalar(None, left.type))
+    return pc.if_else(is_known, pa.array(found, kind), pa.scalar(None, kind))
 
 
 def _any(found: Values) -> bool:
@@ -106,31 +171,27 @@ def _plain(values: Values) -> np.ndarray | np.generic:
 
 
 def _of_decimals(operator: str, left: Values, right: Values, kind: pa.DataType) -> Values:
-    exact = pa.decimal256(kind.precision, left.type.scale)
-    if operator == "%":
-        wide = pa.decimal256(left.type.precision, left.type.scale)
-        return _remainder(left.cast(wide), right.cast(wide)).cast(kind)
-    if operator == "/":
-        wide = pa.decimal256(left.type.precision, left.type.scale)
-        return pc.round(pc.divide(left.cast(wide), right.cast(wide)), kind.scale).cast(kind)
-    if operator == "*":
-        left, right = left.cast(_narrow(left.type)), right.cast(_narrow(right.type))
-        return pc.multiply(left, right).cast(kind)
-    return _COMPUTE[operator](left.cast(exact), right.cast(exact)).cast(kind)
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _of_decimals(operator, pa.array([left], left.type), right, kind)[0]
+    if operator in _BY_ROW:
+        num_rows = len(left) if isinstance(left, pa.Array) else len(right)
+        return _BY_ROW[operator](as_array(left, num_rows), as_array(right, num_rows), kind)
+    wide = pa.decimal256(_MOST_DIGITS - 1, kind.scale)
+    return _COMPUTE[operator](left.cast(wide), right.cast(wide)).cast(kind)
 
 
-def _narrow(kind: pa.DataType) -> pa.DataType:
-    """Return a wide decimal type whose product with itself Arrow can still hold."""
-    return pa.decimal256(min(kind.precision, 37), kind.scale)
-
-
+_BY_ROW: Mapping[str, Callable[[pa.Array, pa.Array, pa.DataType], pa.Array]] = {
+    "*": multiplied,
+    "/": divided,
+    "%": remainders,
+}
 _COMPUTE: Mapping[str, Callable[[Values, Values], Values]] = {
     "+": pc.add,
     "-": pc.subtract,
     "*": pc.multiply,
     "/": pc.divide,
     "%": _remainder,
-    "<<": pc.shift_left,
-    ">>": pc.shift_right,
+    "<<": lambda left, right: _by_numpy(np.left_shift, left, _within_width(right)),
+    ">>": lambda left, right: _by_numpy(np.right_shift, left, _within_width(right)),
     "||": lambda left, right: pc.binary_join_element_wise(left, right, pa.scalar("", left.type)),
 }

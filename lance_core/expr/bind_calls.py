@@ -16,6 +16,8 @@ from lance_core.expr.folding import folded
 from lance_core.expr.foreign import told_of
 from lance_core.expr.functions.random_numbers import RANDOM
 from lance_core.expr.functions.registry import FUNCTIONS
+from lance_core.expr.functions.rounding import rounding
+from lance_core.expr.functions.times import EPOCH
 from lance_core.expr.given import given_of
 from lance_core.expr.kinds import is_list, is_text
 from lance_core.expr.places import place_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lance_core.expr.bind import Binder
+    from lance_core.expr.functions.signature import Function
     from lance_core.expr.tree import Node
 
     Form = Callable[[Binder, Sequence[Node], int], Node]
@@ -77,7 +80,7 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     arguments = [_argument(binder, each) for each in node.expressions]
     if name in _FORMS:
         return _FORMS[name](binder, arguments, place)
-    function = FUNCTIONS[name]
+    function = _function(name, arguments)
     types = function.accept([each.type for each in arguments])
     if types is None:
         given = ", ".join(str(each.type) for each in arguments)
@@ -85,6 +88,17 @@ def call(binder: Binder, node: exp.Anonymous) -> Node:
     taken = tuple(converted(each, kind) for each, kind in zip(arguments, types, strict=True))
     made = Call(function, taken, function.result([each.type for each in taken]), place)
     return made if name == "regexp_match" else folded(made, taken)
+
+
+def _function(name: str, arguments: Sequence[Node]) -> Function:
+    """Return a function; the types of some results depend on a literal."""
+    if name == "round" and all(isinstance(each, Literal) for each in arguments[1:]):
+        digits = [each.value.as_py() for each in arguments[1:] if isinstance(each, Literal)]
+        return rounding(digits[0] if len(digits) > 0 and isinstance(digits[0], int) else 0)
+    unit = arguments[0] if name == "date_part" and len(arguments) > 0 else None
+    if isinstance(unit, Literal) and str(unit.value).lower() == "epoch":
+        return EPOCH
+    return FUNCTIONS[name]
 
 
 def _argument(binder: Binder, node: exp.Expr) -> Node:
@@ -148,6 +162,8 @@ def _arrow_cast(binder: Binder, arguments: Sequence[Node], place: int) -> Node:
     kind = _arrow_type(_text_of(name, expected))
     if kind is None:
         fail(name.place, expected, told(name))
+    if pa.types.is_date(child.type) and pa.types.is_timestamp(kind) and kind.tz is not None:
+        child = converted(child, pa.timestamp(kind.unit))  # midnight there; compared, it is UTC's
     return folded(Cast(child, kind, place), (child,))
 
 

@@ -13,7 +13,14 @@ from lance_core.expr.convert import convert
 from lance_core.expr.given import given_of, is_parameter
 from lance_core.expr.kinds import common_type, is_text
 from lance_core.expr.limits import shown
-from lance_core.expr.literals import UNFIT, advice, fitted, fitted_values, with_both_zeros
+from lance_core.expr.literals import (
+    UNFIT,
+    advice,
+    fitted,
+    fitted_values,
+    with_all_digits,
+    with_both_zeros,
+)
 from lance_core.expr.places import place_of
 from lance_core.expr.tokens import fail
 from lance_core.expr.tree import (
@@ -194,6 +201,7 @@ def _in_array(child: Node, values: pa.Array, place: int, *, is_given: bool = Fal
     values = values.drop_null()
     if not isinstance(child, Column):
         return _in_converted(child, values, place, has_null=has_null)
+    values = with_all_digits(values, child.type)
     if pa.types.is_temporal(values.type) or pa.types.is_decimal(values.type):
         exact = _as_type_of(child, values)
         if exact is None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lance_core.errors import TypeMismatchError
-from lance_core.expr.arithmetic import operand_type, result_type
+from lance_core.expr.arithmetic import operand_types, result_type
 from lance_core.expr.bind_calls import now, today
 from lance_core.expr.coerce import converted, item_of, mismatch, together, told
 from lance_core.expr.evaluate import evaluate
@@ -260,11 +260,11 @@ def arithmetic(binder: Binder, node: exp.Binary) -> Node:
     """Bind an operator on numbers or texts."""
     operator = OPERATORS[type(node)]
     left, right = binder.operand(node.this), binder.operand(node.expression)
-    kind = operand_type(operator, left.type, right.type)
-    if kind is None:
+    kinds = operand_types(operator, left.type, right.type)
+    if kinds is None:
         raise mismatch(
             left.place, f"{told(left)} {operator} {told(right)} is not defined; CAST one of them"
         )
-    left, right = converted(left, kind), converted(right, kind)
-    made = Arithmetic(operator, left, right, result_type(operator, kind), left.place)
+    left, right = converted(left, kinds[0]), converted(right, kinds[1])
+    made = Arithmetic(operator, left, right, result_type(operator, *kinds), left.place)
     return folded(made, (left, right))

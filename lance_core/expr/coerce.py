@@ -11,7 +11,7 @@ from lance_core.expr.convert import convert
 from lance_core.expr.functions.strings import LIKE
 from lance_core.expr.kinds import common_type, is_text
 from lance_core.expr.limits import python_value, shown
-from lance_core.expr.literals import advice, fitted
+from lance_core.expr.literals import advice, fitted, with_all_digits
 from lance_core.expr.tree import And, Call, Cast, Column, IsNull, IsTruth, Item, Literal, Not
 
 if TYPE_CHECKING:
@@ -95,9 +95,10 @@ def together(nodes: Sequence[Node], place: int) -> list[Node]:
     Else usual rules hold: the wider of two kinds of numbers, and texts are read as the other type.
     """
     columns = [each for each in nodes if isinstance(each, Column)]
+    nodes = _with_all_digits(nodes, columns)
     if len(columns) > 0 and all(each in columns or _is_plain(each) for each in nodes):
         return _with_columns(nodes, columns, place)
-    nodes = _with_units_of_columns(nodes)
+    nodes = _unsigned(_with_units_of_columns(nodes))
     known = [each for each in nodes if not pa.types.is_null(each.type)]
     kinds = [each.type for each in known if not (_is_plain(each) and is_text(each.type))]
     if len(kinds) == 0:
@@ -106,6 +107,32 @@ def together(nodes: Sequence[Node], place: int) -> list[Node]:
     for each in kinds[1:]:
         kind = _common(nodes, kind, each, place)
     return [converted(each, kind) for each in nodes]
+
+
+def _with_all_digits(nodes: Sequence[Node], columns: Sequence[Column]) -> Sequence[Node]:
+    """Return texts that have more digits than a column of times as times that have them."""
+    made: list[Node] = []
+    for each in nodes:
+        if isinstance(each, Literal) and each.is_plain and len(columns) > 0:
+            value = with_all_digits(each.value, columns[0].type)
+            made.append(each if value is each.value else Literal(value, each.place))
+        else:
+            made.append(each)
+    return made
+
+
+def _unsigned(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Return whole literals beside uint64 as that if they can be, as else both become decimals."""
+    if not any(each.type == pa.uint64() and not isinstance(each, Literal) for each in nodes):
+        return nodes
+    return [
+        Literal(each.value.cast(pa.uint64()), each.place, is_plain=each.is_plain)
+        if isinstance(each, Literal)
+        and pa.types.is_int64(each.type)
+        and (each.value.as_py() or 0) >= 0
+        else each
+        for each in nodes
+    ]
 
 
 def _with_units_of_columns(nodes: Sequence[Node]) -> Sequence[Node]:

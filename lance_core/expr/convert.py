@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import TypeMismatchError
+from lance_core.expr.decimals import as_floats
 from lance_core.expr.kinds import is_binary, is_clock, is_list, is_text
 from lance_core.expr.limits import python_value, shown
 from lance_core.expr.lists import as_array
-from lance_core.expr.spelling import respelled, scientific, written_out
+from lance_core.expr.spelling import plain, respelled, scientific, written_out
 from lance_core.expr.times import (
     as_date,
     as_duration,
@@ -86,9 +87,18 @@ def _as_float(values: Values, kind: pa.DataType) -> Values:
         values = _unpadded(values)
     elif pa.types.is_timestamp(values.type) or pa.types.is_duration(values.type):
         values = as_numbers(values)
+    elif pa.types.is_decimal(values.type):
+        values = _decimal_floats(values)
     if pa.types.is_float16(values.type) or pa.types.is_float16(kind):
         values = values.cast(pa.float32(), safe=False)
     return values.cast(kind, safe=False)
+
+
+def _decimal_floats(values: Values) -> Values:
+    if isinstance(values, pa.Scalar):
+        return _decimal_floats(pa.array([values], values.type))[0]
+    mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count > 0 else None
+    return pa.array(as_floats(values), mask=mask)
 
 
 def _as_binary(values: Values, kind: pa.DataType) -> Values:
@@ -117,7 +127,16 @@ def _as_text(values: Values, kind: pa.DataType) -> Values:
         return time_text(values).cast(kind)
     if pa.types.is_floating(given):
         return _float_text(values).cast(kind)
+    if pa.types.is_decimal(given):
+        return _decimal_text(values).cast(kind)
     return values.cast(kind)
+
+
+def _decimal_text(values: Values) -> Values:
+    """Return decimals as texts with all their digits; those of Arrow C++ may have exponents."""
+    if isinstance(values, pa.Scalar):
+        return _decimal_text(pa.array([values], values.type))[0]
+    return respelled(values.cast(pa.string()), "E", plain)
 
 
 def _float_text(values: Values) -> Values:

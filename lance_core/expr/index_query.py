@@ -65,7 +65,14 @@ class HasLabels:
     needs_all: bool
 
 
-LeafQuery = AnyOf | Between | IsNull | StartsWith | ContainsAll | HasLabels
+@dataclass(frozen=True, slots=True)
+class HasWords:
+    """Rows whose text has all words of another; rows found are only possible."""
+
+    text: str
+
+
+LeafQuery = AnyOf | Between | IsNull | StartsWith | ContainsAll | HasLabels | HasWords
 
 
 @dataclass(frozen=True, slots=True)

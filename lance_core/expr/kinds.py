@@ -72,7 +72,7 @@ def _common_number(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_floating(one) or pa.types.is_floating(other):
         return _common_float(one, other)
     if pa.types.is_decimal(one) or pa.types.is_decimal(other):
-        return _common_decimal(_as_decimal(one), _as_decimal(other))
+        return _common_decimal(as_decimal(one), as_decimal(other))
     return _common_integer(one, other)
 
 
@@ -84,18 +84,18 @@ def _common_float(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return {16: pa.float16(), 32: pa.float32(), 64: pa.float64()}[widest]
 
 
-def _as_decimal(kind: pa.DataType) -> pa.DataType:
+def as_decimal(kind: pa.DataType) -> pa.DataType:
+    """Return the decimals that hold all whole numbers of a type; decimals as they are."""
     return pa.decimal128(_DIGITS[kind.bit_width], 0) if pa.types.is_integer(kind) else kind
 
 
 def _common_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     scale = max(one.scale, other.scale)
     whole = max(one.precision - one.scale, other.precision - other.scale)
-    return decimal_type(whole + scale, scale)
+    return _decimal_type(whole + scale, scale)
 
 
-def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """Return the decimal type of at least so many digits, as far as there is one."""
+def _decimal_type(precision: int, scale: int) -> pa.DataType:
     if precision <= _MOST_DIGITS:
         return pa.decimal128(precision, scale)
     return pa.decimal256(min(precision, _MOST_DIGITS_WIDE), scale)

@@ -117,6 +117,20 @@ def _require_unit(texts: Values, kind: pa.DataType) -> None:
         raise ValueError("digits")
 
 
+def with_all_digits(values: Values, kind: pa.DataType) -> Values:
+    """Return texts as times, if they have more digits than a column of times has; else as given."""
+    if not is_text(values.type) or not (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
+        return values
+    texts = pa.array([values], values.type) if isinstance(values, pa.Scalar) else values
+    if not is_finer(texts, kind.unit):
+        return values
+    make = pa.timestamp if pa.types.is_timestamp(kind) else pa.time64
+    try:
+        return convert(values, make("ns" if is_finer(texts, "us") else "us"))
+    except TypeMismatchError:  # told when it becomes the type of the column
+        return values
+
+
 def _half(values: Values) -> Values:
     floats = values.cast(pa.float64())
     held = [floats.as_py()] if isinstance(floats, pa.Scalar) else floats
@@ -148,6 +162,11 @@ def advice(kind: pa.DataType) -> str:
             f"write a number without a point, or decimal({kind.precision},{kind.scale}) '1.5';"
             f" a parameter may have {kind.scale} digits behind the point"
         )
+    if pa.types.is_float16(kind):
+        return f"write a number from -{_LARGEST_HALF} to {_LARGEST_HALF}"
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        return f"write {width} bytes, each as two hexadecimal digits: X'05{'..' * (width > 1)}'"
     found = (told for is_kind, told in _ADVICE if is_kind(kind))
     return next(found, "ask only whether it IS NULL")
 

@@ -88,7 +88,7 @@ class Names:
         for name, _ in below:
             at = field.type.get_field_index(name) if pa.types.is_struct(field.type) else -1
             if at < 0:
-                raise self._unknown(parts, place)
+                raise _unknown_part(names, name, field.type, place)
             field = field.type.field(at)
             names.append(name)
         path = top if len(names) == 1 else ".".join(map(_quoted, names))
@@ -143,6 +143,15 @@ class Names:
         path = ".".join(name for name, _ in parts)
         where = f"the filter at character {place}"
         return UnknownColumnError(path, self.all, where=where)
+
+
+def _unknown_part(
+    above: Sequence[str], name: str, kind: pa.DataType, place: int
+) -> UnknownColumnError:
+    path = ".".join(map(_quoted, above))
+    inside = [f"{path}.{_quoted(each.name)}" for each in kind] if pa.types.is_struct(kind) else []
+    where = f"the filter at character {place}, where capitals of parts matter"
+    return UnknownColumnError(f"{path}.{name}", inside, where=where)
 
 
 def _quoted(name: str) -> str:

@@ -15,6 +15,7 @@ from lance_core.expr.index_query import (
     Between,
     ContainsAll,
     HasLabels,
+    HasWords,
     IndexLeaf,
     IsNull,
     StartsWith,
@@ -23,6 +24,8 @@ from lance_core.expr.kinds import is_text
 from lance_core.expr.like import split
 from lance_core.expr.literals import with_both_zeros
 from lance_core.expr.regex_syntax import translated
+from lance_core.expr.times import is_coarser
+from lance_core.expr.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
     from lance_core.expr.index_query import LeafQuery
     from lance_core.schema.tree import LanceSchema
 
-    Asked = tuple[tree.Column, tuple[LeafQuery, ...], bool]
+    Queries = tuple[LeafQuery, ...]
+    Asked = tuple[tree.Column, Queries, bool]
     """A column, what to ask about it, and whether the test holds where that does not."""
 
 
@@ -111,7 +115,7 @@ def _widens(node: tree.Cast) -> bool:
             and kind.precision - kind.scale >= given.precision - given.scale
         )
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
-        return bool(given.tz == kind.tz)
+        return bool(given.tz == kind.tz) and not is_coarser(kind.unit, given.unit)
     is_day = pa.types.is_date(given) and pa.types.is_timestamp(kind) and kind.tz is None
     return bool(is_day or (is_text(given) and is_text(kind)))
 
@@ -230,8 +234,8 @@ def _of_call(node: tree.Call) -> Asked | None:
     column, literal = map(_as_written, node.arguments)
     if not isinstance(column, tree.Column) or not isinstance(literal, tree.Literal):
         return None
-    query = ask(column.type, literal.value) if literal.value.is_valid else None
-    return None if query is None else (column, (query,), False)
+    queries = ask(column.type, literal.value) if literal.value.is_valid else ()
+    return (column, queries, False) if len(queries) > 0 else None
 
 
 def _as_written(node: tree.Node) -> tree.Node:
@@ -244,38 +248,47 @@ def _as_written(node: tree.Node) -> tree.Node:
     return node
 
 
-def _starts_with(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:
-    return StartsWith(value.cast(kind), is_exact=True)
+def _starts_with(kind: pa.DataType, value: pa.Scalar) -> Queries:
+    return (StartsWith(value.cast(kind), is_exact=True),)
 
 
-def _contains(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # one of many
-    part = value.as_py()
-    return ContainsAll((part,)) if part != "" else None
+def _contains(kind: pa.DataType, value: pa.Scalar) -> Queries:  # one of many
+    return _containing((value.as_py(),))
 
 
-def _matches(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:  # as above
+def _has_words(kind: pa.DataType, value: pa.Scalar) -> Queries:  # as above
+    text = value.as_py()
+    return (HasWords(text), *_containing(tuple(sorted(words(text)))))
+
+
+def _matches(kind: pa.DataType, value: pa.Scalar) -> Queries:  # as above
     try:
-        parts = translated(value.as_py()).parts
+        return _containing(translated(value.as_py()).parts)
     except TypeMismatchError:  # told when it is evaluated
-        return None
-    return ContainsAll(parts) if len(parts) > 0 else None
+        return ()
 
 
-def _has_one(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:
-    return HasLabels(pa.array([value], kind.value_type), needs_all=True)
+def _containing(parts: tuple[str, ...]) -> Queries:
+    known = tuple(part for part in parts if part != "")
+    return (ContainsAll(known),) if len(known) > 0 else ()
 
 
-def _has_all(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:
-    return HasLabels(pa.array(value.values, kind.value_type), needs_all=True)
+def _has_one(kind: pa.DataType, value: pa.Scalar) -> Queries:
+    return (HasLabels(pa.array([value], kind.value_type), needs_all=True),)
 
 
-def _has_any(kind: pa.DataType, value: pa.Scalar) -> LeafQuery | None:
-    return HasLabels(pa.array(value.values, kind.value_type), needs_all=False)
+def _has_all(kind: pa.DataType, value: pa.Scalar) -> Queries:
+    return (HasLabels(pa.array(value.values, kind.value_type), needs_all=True),)
 
 
-_CALLS: Mapping[str, Callable[[pa.DataType, pa.Scalar], LeafQuery | None]] = {
+def _has_any(kind: pa.DataType, value: pa.Scalar) -> Queries:
+    return (HasLabels(pa.array(value.values, kind.value_type), needs_all=False),)
+
+
+_CALLS: Mapping[str, Callable[[pa.DataType, pa.Scalar], Queries]] = {
     "starts_with": _starts_with,
     "contains": _contains,
+    "contains_tokens": _has_words,
     "regexp_like": _matches,
     "array_has": _has_one,
     "array_has_all": _has_all,

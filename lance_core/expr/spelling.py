@@ -12,9 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def written_out(text: str) -> str:
+def plain(text: str) -> str:
     """Return a number without an exponent."""
-    number = f"{Decimal(text):f}"
+    return f"{Decimal(text):f}"
+
+
+def written_out(text: str) -> str:
+    """Return a number without an exponent, but with a point."""
+    number = plain(text)
     return number if "." in number else f"{number}.0"
 
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expr.kinds import is_text
+from lance_core.expr.zones import instants, seconds_ahead, wall_clock
 
 if TYPE_CHECKING:
     from lance_core.expr.convert import Values
 
 _UTC = "UTC"
 _UNITS = ("s", "ms", "us", "ns")
+_SHORT_MONTH = r"^([0-9]{4})-([0-9]-[0-9]{1,2})$"
+_SHORT_DAY = r"^([0-9]{4}-[0-9]{2})-([0-9])$"
+_PLAIN_DAY = r"^([0-9]{4})([0-9]{2})([0-9]{2})$"
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def is_coarser(unit: str, other: str) -> bool:
+    """Whether a unit of time is longer than another."""
+    return _UNITS.index(unit) < _UNITS.index(other)
 
 
 def as_numbers(values: Values) -> Values:
@@ -26,7 +36,7 @@ def as_numbers(values: Values) -> Values:
 def as_date(values: Values, kind: pa.DataType) -> Values:
     """Return values as dates."""
     if pa.types.is_timestamp(values.type):
-        return _local(values).cast(kind, safe=False)
+        return wall_clock(values).cast(kind, safe=False)
     if is_text(values.type):
         return _days(values).cast(kind)
     if pa.types.is_integer(values.type):
@@ -35,8 +45,12 @@ def as_date(values: Values, kind: pa.DataType) -> Values:
 
 
 def _days(texts: Values) -> Values:
+    """Return texts as days; months and days may be one digit, and dashes may be left out."""
+    plain = pc.replace_substring_regex(texts, _SHORT_MONTH, r"\1-0\2")
+    plain = pc.replace_substring_regex(plain, _SHORT_DAY, r"\1-0\2")
+    plain = pc.replace_substring_regex(plain, _PLAIN_DAY, r"\1-\2-\3")
     try:
-        return texts.cast(pa.date32())
+        return plain.cast(pa.date32())
     except pa.ArrowInvalid:  # a time of the day follows
         return _parsed_times(texts, "s").cast(pa.date32())
 
@@ -58,11 +72,8 @@ def as_timestamp(values: Values, kind: pa.DataType) -> Values:
     else:
         return _whole(values).cast(pa.int64()).cast(pa.timestamp(kind.unit)).cast(kind)
     # Digits are cut off, but no time may come to lie outside of what the unit reaches.
-    is_coarser = _UNITS.index(kind.unit) < _UNITS.index(stamps.type.unit)
-    stamps = stamps.cast(pa.timestamp(kind.unit), safe=not is_coarser)
-    if kind.tz is None:
-        return stamps
-    return pc.assume_timezone(stamps, kind.tz, ambiguous="earliest", nonexistent="latest")
+    stamps = stamps.cast(pa.timestamp(kind.unit), safe=not is_coarser(kind.unit, stamps.type.unit))
+    return stamps if kind.tz is None else instants(stamps, kind.tz)
 
 
 _OFFSET = r":.*([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -85,10 +96,6 @@ def _parsed_times(values: Values, unit: str) -> Values:
     return pc.coalesce(plain, zoned.cast(kind))
 
 
-def _local(values: Values) -> Values:
-    return pc.local_timestamp(values) if values.type.tz is not None else values
-
-
 def as_time(values: Values, kind: pa.DataType) -> Values:
     """Return values as times of the day; digits that the unit has not are cut off."""
     given = values.type
@@ -99,7 +106,7 @@ def as_time(values: Values, kind: pa.DataType) -> Values:
     if pa.types.is_integer(given):
         return values.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()).cast(kind)
     if pa.types.is_timestamp(given):
-        values = _local(values)
+        values = wall_clock(values)
     return values.cast(kind, safe=False)
 
 
@@ -120,8 +127,7 @@ def as_duration(values: Values, kind: pa.DataType) -> Values:
     """Return numbers and durations as durations; digits that the unit has not are cut off."""
     given = values.type
     if pa.types.is_duration(given):
-        is_coarser = _UNITS.index(kind.unit) < _UNITS.index(given.unit)
-        return values.cast(kind, safe=not is_coarser)
+        return values.cast(kind, safe=not is_coarser(kind.unit, given.unit))
     if not any(is_kind(given) for is_kind in _NUMBERS):
         raise pa.ArrowNotImplementedError("no duration")
     return _whole(values).cast(pa.int64()).cast(kind)
@@ -179,11 +185,20 @@ def _with_threes(text: Values) -> Values:
 
 
 def _stamp_text(values: Values) -> Values:
-    zone = values.type.tz
-    text = _with_threes(pc.strftime(_local(values), format="%Y-%m-%dT%H:%M:%S"))
-    if zone is None:
+    text = _with_threes(pc.strftime(wall_clock(values), format="%Y-%m-%dT%H:%M:%S"))
+    if values.type.tz is None:
         return text
-    if zone == _UTC:
-        return pc.binary_join_element_wise(text, "Z", "")
-    offset = pc.replace_substring_regex(pc.strftime(values, format="%z"), r"^(...)(..)$", r"\1:\2")
-    return pc.binary_join_element_wise(text, offset, "")
+    return pc.binary_join_element_wise(text, _offset_text(values), "")
+
+
+def _offset_text(stamps: Values) -> Values:
+    """Return how far clocks are ahead of UTC, rounded to minutes: ``-05:00``, ``Z`` for nothing."""
+    if isinstance(stamps, pa.Scalar):
+        return _offset_text(pa.array([stamps], stamps.type))[0]
+    distinct, at = np.unique(seconds_ahead(stamps), return_inverse=True)
+    texts = []
+    for ahead in distinct.tolist():
+        hours, minutes = divmod((abs(ahead) + 30) // 60, 60)
+        sign = "-" if ahead < 0 else "+"
+        texts.append("Z" if ahead == 0 else f"{sign}{hours:02}:{minutes:02}")
+    return pa.array(texts, pa.string()).take(pa.array(at))

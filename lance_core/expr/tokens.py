@@ -80,7 +80,7 @@ _SIGNS: Mapping[str, tuple[TokenType, ...]] = {
     "/": (TokenType.SLASH,),
     "%": (TokenType.MOD,),
 }
-_COUNTED_SIGNS = frozenset(_SIGNS) - frozenset(("(", ")", "[", "]", "-"))
+_COUNTED_SIGNS = frozenset(_SIGNS) - frozenset(("(", ")", "]", "-"))
 _COUNTED_WORDS = frozenset(("IN", "IS", "BETWEEN", "LIKE", "ILIKE"))
 _JOINING_WORDS = frozenset(("AND", "OR", "NOT"))
 _HINTS = {
@@ -173,6 +173,7 @@ class _Scanner:
         self._found = Tokens()
         self._num_comparisons = self._num_joined = self._num_values = 0
         self._open: list[int] = []
+        self._items_of_items = [0]  # as `nums[1][2]`, of each level that is open
         self._prefixes = 0
 
     def read(self) -> Tokens:
@@ -230,11 +231,14 @@ class _Scanner:
         if kinds is None:
             fail(start + 1, "an operator", shown(sign), _HINTS[sign])
         if sign in {"(", "["}:
+            self._add_item(sign)
             self._open.append(self._prefixes)
             self._prefixes = 0
             self._measure_depth()
+            self._items_of_items.append(0)
         elif sign in {")", "]"} and len(self._open) > 0:
             self._open.pop()
+            self._items_of_items.pop()
             self._prefixes = 0
         elif sign == "-":
             self._prefixes += 1
@@ -246,6 +250,10 @@ class _Scanner:
         self._found.words.append(sign)
         for kind in kinds:
             self._add(kind, sign, start)
+
+    def _add_item(self, sign: str) -> None:
+        follows = sign == "[" and self._last() is TokenType.R_BRACKET
+        self._items_of_items[-1] = self._items_of_items[-1] + 1 if follows else 0
 
     def _expects_operand(self) -> bool:
         closing = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING}
@@ -293,7 +301,8 @@ class _Scanner:
         self._prefixes = 0
 
     def _measure_depth(self) -> None:
-        if sum(self._open) + len(self._open) + self._prefixes > MAX_DEPTH:
+        depth = sum(self._open) + len(self._open) + self._prefixes
+        if max(depth, self._items_of_items[-1]) > MAX_DEPTH:
             raise InvalidRequestError(f"the filter is nested deeper than {MAX_DEPTH} levels")
 
     def _count_comparison(self) -> None:
@@ -304,7 +313,8 @@ class _Scanner:
         if self._limits is not None and number > self._limits.comparisons:
             raise InvalidRequestError(
                 f"the filter has more than {self._limits.comparisons} comparisons, which is the"
-                " limit; every operator and every value of a short list is one"
+                " limit; every operator and every value of a short list is one, a long list behind"
+                " IN is one as a whole"
             )
 
     def _cut(self, end: int) -> int:

@@ -208,7 +208,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arithmetic:
-    """An operator on two values of one type: ``+ - * / %``, ``||``, ``<<`` or ``>>``."""
+    """An operator on two values of one type, or two decimals: ``+ - * / % || << >>``."""
 
     operator: str
     left: Node

@@ -133,9 +133,12 @@ def _are_inside(rows: NDArray[np.integer], num_rows: int) -> bool:
 
 def checked_list(what: str, items: object, example: str = '["id"]') -> list[object]:
     """Return the items of a list; a text, which has characters, is none."""
-    if not isinstance(items, Iterable) or isinstance(items, str | bytes):
-        raise InvalidRequestError(f"{what} are a list such as {example}, not {_kind(items)}")
-    return list(items)
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes):
+        try:
+            return list(items)
+        except TypeError:  # an array of numpy without dimensions
+            pass
+    raise InvalidRequestError(f"{what} are a list such as {example}, not {_kind(items)}")
 
 
 def checked_schema(schema: object) -> pa.Schema | LanceSchema:

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from lance_core.io.sink import Piece
     from lance_core.io.store import ObjectStore
 
-_MAX_PAGE_BYTES = 8 << 20
+MAX_PAGE_BYTES = 8 << 20
+"""Bytes of rows, before encoding, that make a page unless told otherwise."""
+
 _MAX_BUFFERED_BYTES = 256 << 20
 _MIN_PAGE_BYTES = 4 << 10
 _NUM_THREADS = 2
@@ -135,7 +137,7 @@ class LanceFileWriter:
         schema: pa.Schema | LanceSchema,
         *,
         version: FileVersion | str = FileVersion.V2_2,
-        max_page_bytes: int = _MAX_PAGE_BYTES,
+        max_page_bytes: int = MAX_PAGE_BYTES,
         max_buffered_bytes: int = _MAX_BUFFERED_BYTES,
     ) -> None:
         version = FileVersion.of(version)
@@ -184,7 +186,7 @@ class LanceFileWriter:
         schema: pa.Schema | LanceSchema,
         *,
         version: FileVersion | str = FileVersion.V2_2,
-        max_page_bytes: int = _MAX_PAGE_BYTES,
+        max_page_bytes: int = MAX_PAGE_BYTES,
         max_buffered_bytes: int = _MAX_BUFFERED_BYTES,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:

@@ -9,6 +9,8 @@ from pyroaring import BitMap
 from lance_core.table.reuse_doubt import doubtful_fragments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.reuse_history import ReuseHistory
 
@@ -36,6 +38,12 @@ def effective_coverage(
         return BitMap()
     bitmap = segment.fragment_bitmap
     return (bitmap if history is None else history.fold(bitmap)) & live
+
+
+def claimed_fragments(segments: Iterable[IndexMetadata], name: str) -> BitMap:
+    """Return the fragments that an index says it was built from, live or not."""
+    bitmaps = (each.fragment_bitmap for each in segments if each.name == name)
+    return BitMap.union(BitMap(), *(each for each in bitmaps if each is not None))
 
 
 def doubtful_coverage(segment: IndexMetadata, live: BitMap, history: ReuseHistory | None) -> BitMap:

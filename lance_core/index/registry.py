@@ -22,6 +22,7 @@ class IndexKind(StrEnum):
     NGRAM = "NGRAM"
     ZONEMAP = "ZONEMAP"
     BLOOMFILTER = "BLOOMFILTER"
+    INVERTED = "INVERTED"
     UNTOLD = "untold"
     """Its writer did not say: its files tell when they are opened."""
 
@@ -70,6 +71,7 @@ _KINDS = {  # in lower case, since writers spell them in more ways than one
     "ngramindexdetails": IndexKind.NGRAM,
     "zonemapindexdetails": IndexKind.ZONEMAP,
     "bloomfilterindexdetails": IndexKind.BLOOMFILTER,
+    "invertedindexdetails": IndexKind.INVERTED,
     "": IndexKind.UNTOLD,
 }
 
@@ -81,6 +83,7 @@ _NEWEST_VERSION = {
     IndexKind.NGRAM: 0,
     IndexKind.ZONEMAP: 0,
     IndexKind.BLOOMFILTER: 0,
+    IndexKind.INVERTED: 3,
     IndexKind.UNTOLD: 2,
 }
 
@@ -96,7 +99,8 @@ def classify(segment: IndexMetadata) -> IndexKind | Unusable:
     Notes
     -----
     Vector index page, section 1: pylance 14.0.2 uses versions 0 to 2 and skips newer ones. Scalar
-    index page, section 1.1: the versions that it writes; a newer one may name rows otherwise.
+    index page, sections 1.1 and 8.1: the versions that it writes; a newer one may name rows
+    otherwise.
     """
     if segment.is_system:
         return Unusable("it serves the table itself")

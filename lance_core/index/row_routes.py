@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 class RowRoute(Protocol):
     """Leads rows of one segment to a new one."""
 
+    @property
+    def fragments(self) -> BitMap:
+        """Fragments of the rows that the new segment has of the old one."""
+
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return what rows are called in the new segment, and which of them it has.
 
@@ -76,6 +80,7 @@ class AddressRoute:
         deleted: Mapping[int, BitMap],
     ) -> None:
         self._addresses = addresses
+        self.fragments = BitMap(covered)
         self._num_rows = {**covered, **old_rows}
         self._space = OrdinalSpace(list(covered), list(covered.values()))
         self._is_live = live_words(self._space, deleted)
@@ -105,6 +110,7 @@ class RowIdRoute:
     """
 
     def __init__(self, index: RowIdIndex, covered: Collection[int]) -> None:
+        self.fragments = BitMap(covered)
         self._index = index.of_fragments(covered)
 
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_core.file.writer import LanceFileWriter
+from lance_core.file.writer import MAX_PAGE_BYTES, LanceFileWriter
 from lance_core.table.index_metadata import IndexFile
 
 if TYPE_CHECKING:
@@ -52,9 +52,16 @@ class SegmentFiles:
         return tuple(self._finished)
 
     @contextmanager
-    def create(self, file_name: str, schema: pa.Schema) -> Iterator[LanceFileWriter]:
-        """Write a file, which is finished at the end of the block, or aborted by an exception."""
+    def create(
+        self, file_name: str, schema: pa.Schema, *, page_bytes: int = MAX_PAGE_BYTES
+    ) -> Iterator[LanceFileWriter]:
+        """Write a file, which is finished at the end of the block, or aborted by an exception.
+
+        Its pages have up to ``page_bytes``; several of each column are in memory.
+        """
         path = f"{self._folder}/{file_name}"
-        with LanceFileWriter(self._store, path, schema, version=self._version) as writer:
+        with LanceFileWriter(
+            self._store, path, schema, version=self._version, max_page_bytes=page_bytes
+        ) as writer:
             yield writer
             self._finished.append(IndexFile(file_name, writer.finish().size))

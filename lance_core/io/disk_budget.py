@@ -62,10 +62,11 @@ class DiskBudget:
         with self.locked():
             return self._count()
 
-    def take(self, size: int) -> bool:
+    def take(self, size: int, temporary: Path) -> bool:
         """Take room for a file, making it by removing those that were not used for longest.
 
-        Returns False if it can never fit.
+        The file is made at once, as long as it is going to be, under the name that it has until it
+        is complete: whoever counts files meanwhile counts it. Returns False if it can never fit.
         """
         needed = bytes_on_disk(size)
         if needed > self.budget_bytes:
@@ -74,6 +75,8 @@ class DiskBudget:
             used = self._count()
             if used + needed > self.budget_bytes:
                 used = self._make_room(needed)
+            with temporary.open("xb") as file:
+                file.truncate(size)
             self._note(used + needed)
         return True
 
@@ -83,9 +86,11 @@ class DiskBudget:
             if time.monotonic() - self._counted_s >= _RECOUNT_S:
                 self._count_anew()
 
-    def give_back(self, size: int) -> None:
-        """Give room back, of a file that was not written or is no more."""
-        with self.locked():
+    def remove(self, file: Path) -> None:
+        """Remove a file and give its room back, unless another has done so."""
+        with self.locked(), suppress(OSError):
+            size = file.stat().st_size
+            file.unlink()
             self._note(max(0, self._count() - bytes_on_disk(size)))
 
     @contextmanager

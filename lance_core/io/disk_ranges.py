@@ -160,27 +160,23 @@ class DiskRanges:
         size = _HEADER.size + len(piece)
         if file.exists():
             return True
-        if not self.budget.take(size):
-            return False
         temporary = file.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not self.budget.take(size, temporary):
+            return False
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("xb") as target:
+            with temporary.open("r+b") as target:
                 target.write(_HEADER.pack(_MAGIC, zlib.crc32(piece), len(piece)))
                 target.write(piece)
             temporary.replace(file)
         except OSError:
-            with suppress(OSError):
-                temporary.unlink()
-            self.budget.give_back(size)
+            self.budget.remove(temporary)
             raise
         return True
 
     def _remove(self, file: Path) -> None:
-        with suppress(OSError):
-            size = file.stat().st_size
-            file.unlink()
-            self.budget.give_back(size)
+        with suppress(OSError):  # a folder that cannot be locked
+            self.budget.remove(file)
 
     def _known(self, name: str) -> Spans:
         """Return what is known to be there of an object; needs the lock."""

@@ -13,6 +13,7 @@ from lance_core.io.store import HoldsRanges, check_range
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lance_core.io.observing import GetRange, ReadObserver
     from lance_core.io.store import ObjectStore
 
 _MAX_REQUEST_BYTES = 8 << 20
@@ -55,12 +56,20 @@ class RangeScheduler:
     pool
         Threads to use instead of own ones, shared by several schedulers; its size is then the
         limit. A task on that pool must not call a scheduler that uses it: it could wait for ever.
+    observer
+        Told of reads; None = nobody is.
     """
 
     def __init__(
-        self, store: ObjectStore, max_concurrency: int = 16, *, pool: Executor | None = None
+        self,
+        store: ObjectStore,
+        max_concurrency: int = 16,
+        *,
+        pool: Executor | None = None,
+        observer: ReadObserver | None = None,
     ) -> None:
         self.store = store
+        self._observer = observer
         self._holder = store if isinstance(store, HoldsRanges) else None
         self._max_concurrency = max_concurrency
         self._pool = pool
@@ -147,20 +156,23 @@ class RangeScheduler:
         return views
 
     def _request(self, requests: list[ByteRange]) -> list[memoryview]:
+        get_range: GetRange = self.store.get_range
+        if self._observer is not None:
+            get_range = self._observer.watch(get_range)
         if len(requests) == 1:
-            answers = [self.store.get_range(*requests[0])]
+            answers = [get_range(*requests[0])]
         else:
-            answers = self._in_parallel(requests)
+            answers = self._in_parallel(get_range, requests)
         meter = current_meter()
         meter.store_requests += len(requests)
         meter.bytes_read += sum(end - start for _, start, end in requests)
         return answers
 
-    def _in_parallel(self, requests: list[ByteRange]) -> list[memoryview]:
+    def _in_parallel(self, get_range: GetRange, requests: list[ByteRange]) -> list[memoryview]:
         if not requests:
             return []
         pool = self._threads()
-        running = [pool.submit(self.store.get_range, *request) for request in requests]
+        running = [pool.submit(get_range, *request) for request in requests]
         try:
             return [future.result() for future in running]
         except BaseException:

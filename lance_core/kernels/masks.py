@@ -46,14 +46,32 @@ def copy_bits(
         Receives the bits; those that no run goes to stay.
     """
     for run in range(len(starts)):
-        done = 0
-        while done < lengths[run]:
-            target = targets[run] + done
-            shift = target & 63
-            count = min(64 - shift, lengths[run] - done)
-            bits = bits_from(source, starts[run] + done, count)
-            words[target >> 6] |= bits << np.uint64(shift)
-            done += count
+        start, target, length = starts[run], targets[run], lengths[run]
+        head = min(-target & 63, length)  # up to a word of its own
+        if head > 0:
+            words[target >> 6] |= bits_from(source, start, head) << np.uint64(target & 63)
+        num_whole = (length - head) >> 6
+        _copy_whole_words(source, start + head, num_whole, (target + head) >> 6, words)
+        done = head + (num_whole << 6)
+        if done < length:
+            words[(target + done) >> 6] |= bits_from(source, start + done, length - done)
+
+
+@kernel(ordered=True)
+def _copy_whole_words(
+    source: NDArray[np.uint64], start: int, num_words: int, first: int, words: NDArray[np.uint64]
+) -> None:
+    """Copy 64 bits at a time from bit ``start`` on into the words from ``first`` on."""
+    word = start >> 6
+    low = np.uint64(start & 63)
+    if low == 0:
+        for each in range(num_words):
+            words[first + each] |= source[word + each]
+        return
+    high = np.uint64(64) - low
+    for each in range(num_words):
+        bits = (source[word + each] >> low) | (source[word + each + 1] << high)
+        words[first + each] |= bits
 
 
 def clear_held_rows(blocks: NDArray[np.int64], words: NDArray[np.uint64]) -> None:

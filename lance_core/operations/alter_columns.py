@@ -16,7 +16,7 @@ from lance_core.operations.column_files import live_offsets, with_file, write_co
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.data_files import discard
 from lance_core.operations.field_ids import numbered_from, smallest_new_id
-from lance_core.operations.given_rows import schema_of_new
+from lance_core.operations.given_rows import check_not_reserved, schema_of_new
 from lance_core.operations.whole_rows import WholeRows
 from lance_core.proto import file_pb2
 from lance_core.scan.projection import resolve_projection
@@ -172,6 +172,8 @@ class _Changes:
                 f"column {change.path} cannot be named {change.name!r}: the name is taken, empty or"
                 " has a dot"
             )
+        if "." not in change.path:
+            check_not_reserved(change.name)
         message.name = change.name
 
     def _check_no_nulls(self, path: str) -> None:

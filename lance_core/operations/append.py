@@ -108,7 +108,7 @@ def append_rows(
     written = tuple(write_fragments(store, used, fitted(rows, used), sizes))
 
     def plan(newest: Snapshot) -> Append:
-        _check_still_fits(used, newest.schema)
+        check_still_fits(used, newest.schema)
         return Append(written)
 
     return commit_planned(snapshot, plan)
@@ -167,13 +167,21 @@ def with_version(options: FragmentOptions, version: FileVersion) -> FragmentOpti
     return FragmentOptions(options.max_rows_per_file, options.max_bytes_per_file, version)
 
 
-def _overwrite(fragments: Sequence[table_pb2.DataFragment], schema: LanceSchema) -> Overwrite:
-    message = schema_message(schema)
-    return Overwrite(tuple(fragments), tuple(message.fields), dict(message.metadata))
+def check_still_fits(written: LanceSchema, table: LanceSchema) -> None:
+    """Refuse rows that were written for columns which have become others.
 
+    Parameters
+    ----------
+    written
+        Fields that the rows have values of, as they were when the rows were written.
+    table
+        Fields that the table has now.
 
-def _check_still_fits(written: LanceSchema, table: LanceSchema) -> None:
-    """Refuse rows that were written for columns which have become others."""
+    Raises
+    ------
+    InvalidRequestError
+        Names the columns.
+    """
     present = {field.id: field for field in table.fields}
     for field in written.fields:
         now = present.pop(field.id, None)
@@ -182,6 +190,11 @@ def _check_still_fits(written: LanceSchema, table: LanceSchema) -> None:
     needed = [field.name for field in present.values() if not field.nullable]
     if len(needed) > 0:
         raise InvalidRequestError(f"the rows lack {needed}, which may not be null any more")
+
+
+def _overwrite(fragments: Sequence[table_pb2.DataFragment], schema: LanceSchema) -> Overwrite:
+    message = schema_message(schema)
+    return Overwrite(tuple(fragments), tuple(message.fields), dict(message.metadata))
 
 
 def _exists(store: ObjectStore) -> bool:

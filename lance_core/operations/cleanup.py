@@ -17,6 +17,8 @@ from lance_core.operations.cleanup_plan import (
     CleanupOptions,
     FileKind,
     RemovedFile,
+    Writers,
+    oldest_watermark,
     protected_versions,
     select_files,
     select_unfinished,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     History = list[tuple[ManifestLocation, Manifest]]
 
 _DEFAULTS = CleanupOptions()
+_NOBODY = Writers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ def clean_up(
     branch: str | None,
     options: CleanupOptions = _DEFAULTS,
     *,
+    writers: Writers = _NOBODY,
+    num_threads: int | None = None,
     dry_run: bool = False,
 ) -> CleanupReport:
     """Remove old versions with all files that only they need, and what failed writers left.
@@ -92,6 +97,10 @@ def clean_up(
         The branch that the snapshot is of, None for the main one.
     options
         Which versions.
+    writers
+        What is known of writers besides what the dataset says.
+    num_threads
+        Files of a store that waits to delete at the same time; None = as many as are read so.
     dry_run
         Tell what would be removed, and remove nothing.
 
@@ -121,7 +130,7 @@ def clean_up(
     history = _read_history(scheduler, ())
     _check_newest(history)
     tagged, points = protected_versions(refs, branch)
-    stay = {*points, snapshot.version}
+    stay = {*points, snapshot.version, *_gone_on_from(history, writers)}
     old = select_versions(history, options, stay, now)
     in_the_way = sorted(name for each in old for name in tagged.get(each.version, ()))
     if options.error_if_tagged and len(in_the_way) > 0:
@@ -130,38 +139,59 @@ def clean_up(
             " their versions by error_if_tagged=False"
         )
     old = [each for each in old if each.version not in tagged]
-    return _remove(scheduler, history, old, options, now, dry_run=dry_run)
+    work = _Cleanup(scheduler, options, writers, num_threads, now)
+    return work.remove(history, old, dry_run=dry_run)
 
 
-def _remove(
-    scheduler: RangeScheduler,
-    history: History,
-    old: Sequence[ManifestLocation],
-    options: CleanupOptions,
-    now: datetime,
-    *,
-    dry_run: bool,
-) -> CleanupReport:
-    store, gone = scheduler.store, {each.version for each in old}
-    kept = [manifest for location, manifest in history if location.version not in gone]
-    removed = [manifest for location, manifest in history if location.version in gone]
-    needed = all_referenced(kept, store.uri)
-    needed_before = all_referenced(removed, store.uri)
-    objects = _list_files(store)
-    manifests = [
-        RemovedFile(each.meta.path, FileKind.MANIFEST, each.meta.size) for each in reversed(old)
-    ]
-    if not dry_run:
-        _delete(store, manifests)
-        known = {location.version for location, _ in history}
-        since = [manifest for _, manifest in _read_history(scheduler, known)]
-        needed |= all_referenced(since, store.uri)
-    files = list(select_files(objects, needed, needed_before, options, now))
-    files += select_unfinished(_list_unfinished(store), options, now)
-    if not dry_run:
-        _delete(store, files)
-        _remove_folders(store, files, options)
-    return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
+def _gone_on_from(history: History, writers: Writers) -> list[int]:
+    """Return the versions from which streams and jobs go on."""
+    config = _newest(history).message.config
+    needed = [oldest_watermark(config), writers.oldest_version]
+    oldest = min((each for each in needed if each is not None), default=None)
+    if oldest is None:
+        return []
+    return [location.version for location, _ in history if location.version >= oldest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleanup:
+    """What is removed of a dataset, and how."""
+
+    scheduler: RangeScheduler
+    options: CleanupOptions
+    writers: Writers
+    num_threads: int | None
+    now: datetime
+
+    def remove(
+        self, history: History, old: Sequence[ManifestLocation], *, dry_run: bool
+    ) -> CleanupReport:
+        """Remove old versions, and then the files that no other one names."""
+        store, gone = self.scheduler.store, {each.version for each in old}
+        kept = [manifest for location, manifest in history if location.version not in gone]
+        removed = [manifest for location, manifest in history if location.version in gone]
+        needed = all_referenced(kept, store.uri)
+        needed_before = all_referenced(removed, store.uri)
+        objects = _list_files(store)
+        manifests = [
+            RemovedFile(each.meta.path, FileKind.MANIFEST, each.meta.size) for each in reversed(old)
+        ]
+        if not dry_run:
+            self._delete(manifests)
+            known = {location.version for location, _ in history}
+            since = [manifest for _, manifest in _read_history(self.scheduler, known)]
+            needed |= all_referenced(since, store.uri)
+        options, writers, now = self.options, self.writers, self.now
+        files = list(select_files(objects, needed, needed_before, options, writers, now))
+        files += select_unfinished(_list_unfinished(store), options, writers, now)
+        if not dry_run:
+            self._delete(files)
+            _remove_folders(store, files, options, writers)
+        return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
+
+    def _delete(self, files: Sequence[RemovedFile]) -> None:
+        store = self.scheduler.store
+        for_each(store, lambda file: store.delete(file.path), files, num_threads=self.num_threads)
 
 
 def _read_history(scheduler: RangeScheduler, known: Collection[int]) -> History:
@@ -183,12 +213,16 @@ def _read(scheduler: RangeScheduler, location: ManifestLocation) -> Manifest | N
 
 
 def _check_newest(history: History) -> None:
-    newest = max(
+    newest = _newest(history)
+    check_supported(newest)
+    check_writable(newest.message, newest.path)
+
+
+def _newest(history: History) -> Manifest:
+    return max(
         (manifest for _, manifest in history if not is_detached(manifest.version)),
         key=attrgetter("version"),
     )
-    check_supported(newest)
-    check_writable(newest.message, newest.path)
 
 
 def _list_files(store: ObjectStore) -> list[ObjectMeta]:
@@ -202,7 +236,7 @@ def _list_unfinished(store: ObjectStore) -> list[ObjectMeta]:
 
 
 def _remove_folders(
-    store: ObjectStore, files: Sequence[RemovedFile], options: CleanupOptions
+    store: ObjectStore, files: Sequence[RemovedFile], options: CleanupOptions, writers: Writers
 ) -> None:
     """Remove folders of segments that have become empty; object stores have none.
 
@@ -211,13 +245,9 @@ def _remove_folders(
     if not isinstance(store, KeepsFolders):
         return
     folders = {found[0] for file in files if (found := SEGMENT_FOLDER.match(file.path)) is not None}
-    if options.delete_unverified:
+    if options.delete_unverified and not writers.are_at_work:
         names = store.list_folder(INDICES_FOLDER)[0]
         every = (f"{INDICES_FOLDER}/{name}" for name in names)
         folders |= {each for each in every if SEGMENT_FOLDER.fullmatch(each) is not None}
     for each in folders:
         store.remove_folder(each)
-
-
-def _delete(store: ObjectStore, files: Sequence[RemovedFile]) -> None:
-    for_each(store, lambda file: store.delete(file.path), files)

@@ -20,16 +20,23 @@ from lance_core.table.naming import (
 from lance_core.table.refs import MAIN_BRANCH, list_branches, list_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from lance_core.io.store import ObjectMeta, ObjectStore
     from lance_core.table.manifest import Manifest
     from lance_core.table.versions import ManifestLocation
 
+STREAM_PREFIX, VERSION_SUFFIX = "pipeline.stream.", ".version"
+"""Keys of the configuration between which a stream writes its id: from that version on it looks for
+what it has committed."""
+
 _DEFAULT_AGE = timedelta(days=14)
 _UNVERIFIED_AGE = timedelta(days=7)
 """Files of writers still under way are younger: whoever takes longer loses what he wrote."""
+
+_ORPHAN_AGE = timedelta(hours=1)
+"""Files of which somebody knows that nobody will name them may be younger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,29 @@ class CleanupOptions:
         """Age from which versions are old, None where something else says which ones are."""
         limits = (self.older_than, self.retain_versions, self.versions)
         return _DEFAULT_AGE if limits == (None, None, None) else self.older_than
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """What is known of writers from elsewhere, such as from the journal of a pipeline.
+
+    Parameters
+    ----------
+    oldest_version
+        Versions from this one on stay, as somebody may go on from it; None = nobody does.
+    pending
+        Keys (see `key_of`) of files that somebody may be about to name: they stay whatever age.
+    orphans
+        Keys of files that nobody is going to name: they go after an hour, not after 7 days.
+    are_at_work
+        Whether somebody may be writing files that are not told yet, so that none goes before 7
+        days, also where that was asked for.
+    """
+
+    oldest_version: int | None = None
+    pending: frozenset[str] = frozenset()
+    orphans: frozenset[str] = frozenset()
+    are_at_work: bool = False
 
 
 class FileKind(enum.StrEnum):
@@ -164,6 +194,7 @@ def select_files(
     needed: Collection[str],
     needed_before: Collection[str],
     options: CleanupOptions,
+    writers: Writers,
     now: datetime,
 ) -> Iterator[RemovedFile]:
     """Choose the files to remove, manifests aside.
@@ -179,24 +210,27 @@ def select_files(
         about to name them.
     options
         Whether unverified files go too.
+    writers
+        What is known of who wrote files that no version names.
     now
         The time.
     """
     for meta in objects:
         kind = _kind_of(meta.path)
         key = key_of(meta.path)
-        if kind is None or key in needed:
+        if kind is None or key in needed or key in writers.pending:
             continue
-        if key in needed_before or _is_left(meta, options, now):
+        is_orphan = key in writers.orphans and now - meta.last_modified > _ORPHAN_AGE
+        if key in needed_before or is_orphan or _is_left(meta, options, writers, now):
             yield RemovedFile(meta.path, kind, meta.size)
 
 
 def select_unfinished(
-    parts: Sequence[ObjectMeta], options: CleanupOptions, now: datetime
+    parts: Sequence[ObjectMeta], options: CleanupOptions, writers: Writers, now: datetime
 ) -> Iterator[RemovedFile]:
     """Choose what killed writers left of files; other parameters as `select_files`."""
     for meta in parts:
-        if _is_left(meta, options, now):
+        if _is_left(meta, options, writers, now):
             yield RemovedFile(meta.path, FileKind.TEMPORARY, meta.size)
 
 
@@ -230,6 +264,35 @@ def protected_versions(
     return tagged, points
 
 
+def oldest_watermark(config: Mapping[str, str]) -> int | None:
+    """Return the oldest version that a stream of the pipeline still looks into.
+
+    Streams that go on after a failure look for their last commits from there on; without them they
+    could not tell what they have written already.
+
+    Parameters
+    ----------
+    config
+        Of the newest version.
+
+    Raises
+    ------
+    InvalidRequestError
+        What the configuration says is no version; names the key.
+    """
+    found: list[int] = []
+    for key, value in config.items():
+        if not (key.startswith(STREAM_PREFIX) and key.endswith(VERSION_SUFFIX)):
+            continue
+        if not (value.isascii() and value.isdecimal()):
+            raise InvalidRequestError(
+                f"{key} is {value!r} in the configuration, which is no version; delete the key if"
+                " the stream is over"
+            )
+        found.append(int(value))
+    return min(found, default=None)
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and value >= 1
 
@@ -240,9 +303,10 @@ def _are_numbers(versions: object) -> bool:
     )
 
 
-def _is_left(meta: ObjectMeta, options: CleanupOptions, now: datetime) -> bool:
+def _is_left(meta: ObjectMeta, options: CleanupOptions, writers: Writers, now: datetime) -> bool:
     """Tell whether nobody is about to name a file that no version names."""
-    return options.delete_unverified or now - meta.last_modified > _UNVERIFIED_AGE
+    goes_at_once = options.delete_unverified and not writers.are_at_work
+    return goes_at_once or now - meta.last_modified > _UNVERIFIED_AGE
 
 
 def _plain(branch: str | None) -> str | None:

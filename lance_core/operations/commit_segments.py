@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
@@ -12,6 +13,8 @@ from lance_core.index.registry import UnusableSegmentError
 from lance_core.index.vector.build.stored_parameters import stored_parameters
 from lance_core.operations.commit_planned import commit_planned
 from lance_core.operations.index_arguments import checked_segments
+from lance_core.operations.moved_graphs import refuse_moved_graphs
+from lance_core.operations.same_tokens import check_same_tokens
 from lance_core.operations.segments_there import check_there
 from lance_core.query.describe_indices import no_such_index
 from lance_core.table.commit import commit
@@ -20,6 +23,7 @@ from lance_core.table.index_metadata import REUSE_INDEX_NAME
 from lance_core.table.index_upkeep import coverage, is_system
 from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.transaction import (
+    NO_PROPERTIES,
     Append,
     CreateIndex,
     Delete,
@@ -31,7 +35,7 @@ from lance_core.table.transaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lance_core.proto import table_pb2
     from lance_core.table.snapshot import Snapshot
@@ -41,7 +45,13 @@ _VECTORS = "vectorindexdetails"
 
 
 def commit_segments(
-    snapshot: Snapshot, name: str, segments: Sequence[table_pb2.IndexMetadata]
+    snapshot: Snapshot,
+    name: str,
+    segments: Sequence[table_pb2.IndexMetadata],
+    *,
+    replace_all: bool = False,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    transaction_uuid: str | None = None,
 ) -> Snapshot:
     """Commit segments that together are a logical index, or become part of it.
 
@@ -57,6 +67,14 @@ def commit_segments(
         The index.
     segments
         As `build_segment` returned them, on any machine, at this version or before.
+    replace_all
+        Whether all segments of the index that are there go, of whatever kind they are and whatever
+        they cover.
+    properties
+        What the transaction is to say of where it came from.
+    transaction_uuid
+        Of the transaction, where several may commit the same: only the first of them does, and all
+        get its version. None = a new one.
 
     Returns
     -------
@@ -68,8 +86,9 @@ def commit_segments(
     InvalidRequestError
         Segments are not of one index, cover fragments twice or not known which, or would leave
         fragments uncovered that a segment to be replaced covers; the index of the name is on
-        another column; or the files or the column of a segment are not in the dataset, as it was
-        built from another one, or a cleanup took it for left behind.
+        another column; segments of texts make other tokens than one of them, or one that stays;
+        or the files or the column of a segment are not in the dataset, as it was built from
+        another one, or a cleanup took it for left behind.
     CommitConflictError
         Since the segments were built, others moved the rows that they cover, or changed the index:
         build them anew. Their files stay until a cleanup.
@@ -82,10 +101,19 @@ def commit_segments(
     """
     name, segments = checked_text("the name of an index", name), checked_segments(segments)
     check_there(snapshot, segments)
-    operation = CreateIndex(segments, _replaced(snapshot, name, segments))
+    replaced = _replaced(snapshot, name, segments, replace_all=replace_all)
+    kept = [each for each in segments_of(snapshot, name) if each not in replaced]
+    check_same_tokens(snapshot, [*kept, *segments])
+    operation = CreateIndex(segments, replaced)
     try:
-        transaction = Transaction(_read_version(snapshot, segments), operation)
-        return commit(snapshot.scheduler, transaction, open_base=snapshot.open_base)
+        own = str(uuid.uuid4()) if transaction_uuid is None else transaction_uuid
+        transaction = Transaction(_read_version(snapshot, segments), operation, own, properties)
+        return commit(
+            snapshot.scheduler,
+            transaction,
+            check=refuse_moved_graphs(snapshot, segments),
+            open_base=snapshot.open_base,
+        )
     except CommitConflictError as error:
         raise CommitConflictError(  # the same segments would not do at the newest version either
             error.reason,
@@ -153,7 +181,11 @@ def _leaves_rows(operation: Operation) -> bool:
 
 
 def _replaced(
-    snapshot: Snapshot, name: str, segments: Sequence[table_pb2.IndexMetadata]
+    snapshot: Snapshot,
+    name: str,
+    segments: Sequence[table_pb2.IndexMetadata],
+    *,
+    replace_all: bool,
 ) -> tuple[table_pb2.IndexMetadata, ...]:
     """Check segments, and return the entries that they replace."""
     covered = _checked_coverage(name, segments)
@@ -165,6 +197,9 @@ def _replaced(
             raise InvalidRequestError(
                 f"index {name!r} is on another column; drop it first, or take another name"
             )
+        if replace_all:
+            replaced.append(entry)
+            continue
         old = history.fold(coverage(entry)) & live if entry.fragment_bitmap else BitMap()
         shared = old & history.fold(covered.copy())
         if len(shared) == 0 and len(old) > 0:

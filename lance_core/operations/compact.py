@@ -11,7 +11,10 @@ from lance_core.operations.compact_commit import commit_standing
 from lance_core.operations.compact_group import discard_results, execute_group
 from lance_core.operations.compact_indices import IndexTreatment, check_treatment
 from lance_core.operations.compact_plan import CompactionOptions, plan_compaction
+from lance_core.operations.compact_remap import check_memory
+from lance_core.operations.index_arguments import checked_memory
 from lance_core.operations.progress import no_progress
+from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ def compact(
     options: CompactionOptions | None = None,
     treatment: IndexTreatment = IndexTreatment.REMAP,
     *,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress = no_progress,
 ) -> Snapshot:
     """Compact a dataset: plan, write, commit.
@@ -45,6 +49,8 @@ def compact(
         What is wanted; None = what the configuration of the dataset says.
     treatment
         What becomes of indices.
+    memory_bytes
+        As `build_segment` takes it, to write indices anew.
     progress
         Called with how many groups are written, and of how many.
 
@@ -57,15 +63,18 @@ def compact(
     ------
     UnsupportedFeatureError
         Indices cannot follow in that way, or rows cannot be read or written.
+    InvalidRequestError
+        Indices of vectors cannot be written anew in so little memory.
     CommitConflictError
         Others changed the same rows again and again. No file is left then.
     """
+    memory_bytes = checked_memory(memory_bytes)
     for number in range(1, _MAX_ROUNDS + 1):
-        results = _written(files, snapshot, options, treatment, progress)
+        results = _written(files, snapshot, options, treatment, memory_bytes, progress)
         if len(results) == 0:
             return snapshot
         try:
-            done = commit_standing(snapshot, results, treatment)
+            done = commit_standing(snapshot, results, treatment, memory_bytes)
         except CommitConflictError as error:
             if not error.is_retryable or number == _MAX_ROUNDS:
                 raise
@@ -82,6 +91,7 @@ def _written(
     snapshot: Snapshot,
     options: CompactionOptions | None,
     treatment: IndexTreatment,
+    memory_bytes: int,
     progress: Progress,
 ) -> list[RewriteResult]:
     """Plan, and write all groups; none where nothing is to be gained."""
@@ -90,6 +100,8 @@ def _written(
     tasks = plan_compaction(files, snapshot, options)
     moved = BitMap(fragment_id for task in tasks for fragment_id in task.fragment_ids)
     check_treatment(snapshot, moved, treatment)
+    if treatment is IndexTreatment.REMAP:
+        check_memory(snapshot, moved, memory_bytes)
     results: list[RewriteResult] = []
     try:
         for task in tasks:

@@ -15,35 +15,57 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.operations.compact_group import discard_results
-from lance_core.operations.compact_indices import IndexTreatment, check_treatment
+from lance_core.operations.compact_indices import (
+    IndexTreatment,
+    check_treatment,
+    graphs_over_deletions,
+    segments_over,
+)
 from lance_core.operations.compact_remap import discard_remapped, remapped
+from lance_core.operations.write_segment import MEMORY_BYTES
 from lance_core.proto import table_pb2
 from lance_core.row_set import bitmap_from_bytes
 from lance_core.table.commit import commit
 from lance_core.table.reuse_of_version import group_of, with_compaction
-from lance_core.table.snapshot import open_snapshot
-from lance_core.table.transaction import ReserveFragments, Rewrite, RewriteGroup, Transaction
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.transaction import (
+    NO_PROPERTIES,
+    ReserveFragments,
+    Rewrite,
+    RewriteGroup,
+    Transaction,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from lance_core.operations.compact_group import RewriteResult
+    from lance_core.operations.compact_remap import Remap, RewrittenIndex
+    from lance_core.table.manifest import Manifest
     from lance_core.table.reuse_history import ReuseGroup
-    from lance_core.table.snapshot import Snapshot
 
 _MAX_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Committed:
-    """The version of a compaction, and whether it has all groups."""
+    """The version of a compaction, and the groups that it has not: others changed their rows."""
 
     snapshot: Snapshot
-    is_whole: bool
+    lost: tuple[RewriteResult, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the version has all groups."""
+        return len(self.lost) == 0
 
 
 def commit_compaction(
-    snapshot: Snapshot, results: Sequence[RewriteResult], treatment: IndexTreatment
+    snapshot: Snapshot,
+    results: Sequence[RewriteResult],
+    treatment: IndexTreatment,
+    *,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> Snapshot:
     """Commit what the tasks of a plan wrote, all at once.
 
@@ -59,6 +81,8 @@ def commit_compaction(
         Of some or all of the tasks.
     treatment
         What becomes of indices.
+    memory_bytes
+        About how much memory may be taken to write indices anew.
 
     Returns
     -------
@@ -78,68 +102,141 @@ def commit_compaction(
     """
     if len(results) == 0 or any(each.read_version != snapshot.version for each in results):
         raise InvalidRequestError(f"give results of tasks planned for version {snapshot.version}")
-    return commit_standing(snapshot, results, treatment).snapshot
+    return commit_standing(snapshot, results, treatment, memory_bytes).snapshot
 
 
 def commit_standing(
-    snapshot: Snapshot, results: Sequence[RewriteResult], treatment: IndexTreatment
+    snapshot: Snapshot,
+    results: Sequence[RewriteResult],
+    treatment: IndexTreatment,
+    memory_bytes: int,
 ) -> Committed:
-    """Commit the groups that nobody has changed; otherwise as `commit_compaction`.
+    """Commit the groups that nobody has changed, and remove what was written of others.
 
-    After a conflict, groups whose fragments the newest version still has as they were need not be
-    written anew.
+    Otherwise as `commit_compaction`.
     """
-    standing, num_attempts = list(results), 0
+    store = snapshot.scheduler.store
     try:
-        standing = list(_numbered(results, _reserved(snapshot, results)))
-        while True:
-            num_attempts += 1
-            try:
-                after = _commit(snapshot, standing, treatment)
-            except CommitConflictError as error:
-                newest = open_snapshot(snapshot.scheduler, None, snapshot.open_base)
-                left = [each for each in standing if _stands(each, snapshot, newest)]
-                if not error.is_retryable or len(left) == 0 or num_attempts == _MAX_ATTEMPTS:
-                    raise
-                discard_results(snapshot.scheduler.store, (r for r in standing if r not in left))
-                snapshot, standing = newest, left
-            else:
-                return Committed(after, len(standing) == len(results))
-    except (CommitConflictError, UnsupportedFeatureError, InvalidRequestError):
-        discard_results(snapshot.scheduler.store, standing)
+        done = commit_groups(snapshot, results, treatment, memory_bytes=memory_bytes)
+    except (CommitConflictError, UnsupportedFeatureError, InvalidRequestError, CorruptFileError):
+        discard_results(store, results)
         raise
+    discard_results(store, done.lost)
+    return done
 
 
-def _stands(result: RewriteResult, read: Snapshot, newest: Snapshot) -> bool:
-    """Tell whether a later version has the rows of a group as they were read."""
+def commit_groups(
+    snapshot: Snapshot,
+    results: Sequence[RewriteResult],
+    treatment: IndexTreatment,
+    *,
+    memory_bytes: int = MEMORY_BYTES,
+    remap: Remap = remapped,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    part_properties: Mapping[str, str] = NO_PROPERTIES,
+) -> Committed:
+    """Commit the groups that nobody has changed; files of the others stay where they are.
+
+    That is for whoever may be one of several that commit the same results: what one of them lost,
+    another one may have committed. After a conflict, groups whose fragments the newest version
+    still has as they were need not be written anew: only then is a later version than the one
+    planned for what the commit says that it read.
+
+    Parameters
+    ----------
+    remap
+        What writes indices anew, where they are.
+    properties
+        What the transaction of the rewrite says about itself; that of the reservation says nothing.
+    part_properties
+        What it says where groups are left out.
+
+    Other parameters and errors as `commit_compaction`.
+    """
+    standing = list(_numbered(results, _reserved(snapshot, results)))
+    lost: list[RewriteResult] = []
+    for number in range(1, _MAX_ATTEMPTS + 1):
+        told = part_properties if lost else properties
+        try:
+            after = _commit(
+                snapshot, standing, treatment, partial(remap, memory_bytes=memory_bytes), told
+            )
+        except CommitConflictError as error:
+            newest = open_snapshot(snapshot.scheduler, None, snapshot.open_base)
+            left = [each for each in standing if _stands(each, snapshot, newest, treatment)]
+            if not error.is_retryable or len(left) == 0 or number == _MAX_ATTEMPTS:
+                raise
+            lost += (each for each in standing if each not in left)
+            snapshot, standing = newest, left
+        else:
+            return Committed(after, tuple(lost))
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _stands(
+    result: RewriteResult, read: Snapshot, newest: Snapshot, treatment: IndexTreatment
+) -> bool:
+    """Tell whether a later version has the rows of a group as they were read.
+
+    And, of a deferred one, whether indices that came since can follow.
+    """
     present = {each.id: each for each in newest.manifest.message.fragments}
     has_same_columns = read.manifest.message.fields == newest.manifest.message.fields
-    return has_same_columns and all(present.get(old.id) == old for old in result.old_fragments)
+    has_same_rows = all(present.get(old.id) == old for old in result.old_fragments)
+    if not has_same_columns or not has_same_rows or treatment is not IndexTreatment.DEFER:
+        return has_same_columns and has_same_rows
+    return len(graphs_over_deletions(newest, _old_ids([result]))) == 0
 
 
 def _commit(
-    snapshot: Snapshot, results: Sequence[RewriteResult], treatment: IndexTreatment
+    snapshot: Snapshot,
+    results: Sequence[RewriteResult],
+    treatment: IndexTreatment,
+    remap: Callable[[Snapshot, Sequence[ReuseGroup]], tuple[RewrittenIndex, ...]],
+    properties: Mapping[str, str],
 ) -> Snapshot:
-    old_ids = BitMap(old.id for result in results for old in result.old_fragments)
-    check_treatment(snapshot, old_ids, treatment)
+    check_treatment(snapshot, _old_ids(results), treatment)
     groups = tuple(RewriteGroup(each.old_fragments, each.new_fragments) for each in results)
     defers, remaps = (treatment is each for each in (IndexTreatment.DEFER, IndexTreatment.REMAP))
     described = _described(results, groups) if defers or remaps else []
-    try:
-        indices = remapped(snapshot, described) if remaps else ()
-    except CorruptFileError:
-        discard_results(snapshot.scheduler.store, results)
-        raise
+    indices = remap(snapshot, described) if remaps else ()
     try:
         return commit(
             snapshot.scheduler,
-            Transaction(snapshot.version, Rewrite(groups, indices)),
-            reuse=partial(with_compaction, snapshot.scheduler, described) if defers else None,
+            Transaction(snapshot.version, Rewrite(groups, indices), properties=properties),
+            reuse=partial(_reuse_entry, snapshot, results, described) if defers else None,
             open_base=snapshot.open_base,
         )
     except (CommitConflictError, UnsupportedFeatureError, InvalidRequestError):
         discard_remapped(snapshot.scheduler.store, indices)
         raise
+
+
+def _reuse_entry(
+    read: Snapshot,
+    results: Sequence[RewriteResult],
+    described: Sequence[ReuseGroup],
+    newest: Manifest,
+) -> table_pb2.IndexMetadata | None:
+    """Add to the newest history, unless no index is on the rows.
+
+    Fails where a graph has come meanwhile that could not follow.
+    """
+    snapshot = Snapshot(read.scheduler, "", newest, read.open_base)  # nothing of it is cached
+    moved = _old_ids(results)
+    if not any(True for _ in segments_over(snapshot, moved)):
+        return None
+    for name in graphs_over_deletions(snapshot, moved):
+        raise CommitConflictError(
+            f'index "{name}" is a graph that cannot follow',
+            version=newest.version,
+            is_retryable=True,
+        )
+    return with_compaction(read.scheduler, described, newest)
+
+
+def _old_ids(results: Iterable[RewriteResult]) -> BitMap:
+    return BitMap(old.id for result in results for old in result.old_fragments)
 
 
 def _reserved(snapshot: Snapshot, results: Sequence[RewriteResult]) -> int:

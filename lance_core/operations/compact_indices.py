@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from lance_core.errors import LanceError, UnsupportedFeatureError
+from lance_core.errors import LanceError, UnsupportedFeatureError, VersionNotFoundError
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.coverage import effective_coverage
 from lance_core.index.registry import Unusable, classify
 from lance_core.operations.compact_config import compaction_setting, truth
 from lance_core.table.index_upkeep import stores_row_ids
 from lance_core.table.reuse_of_version import reuse_of
+from lance_core.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +36,10 @@ class IndexTreatment(enum.StrEnum):
     """How indices follow the rows that a compaction moves."""
 
     DEFER = "defer"
-    """Their files stay; the Fragment Reuse Index says where rows are now."""
+    """Their files stay; the Fragment Reuse Index says where rows are now.
+
+    Nothing is said of rows that no index is on.
+    """
 
     DROP_COVERAGE = "drop_coverage"
     """They answer no longer for the new fragments, which are scanned until indexed again."""
@@ -74,9 +78,9 @@ def check_treatment(snapshot: Snapshot, moved: BitMap, treatment: IndexTreatment
     Raises
     ------
     UnsupportedFeatureError
-        Deferred where rows have stable ids, or where an HNSW index covers moved fragments with
-        deleted rows; remapped where a segment of a kind that this release does not write covers
-        moved fragments. Names another way.
+        Deferred where rows have stable ids, or where an HNSW index covers moved fragments of which
+        rows were deleted since it was built; remapped where a segment of a kind that this release
+        does not write covers moved fragments. Names another way.
 
     Notes
     -----
@@ -101,16 +105,58 @@ def _check_deferred(snapshot: Snapshot, moved: BitMap) -> None:
             "a compaction cannot be deferred where rows have stable ids: no reader would follow"
             ' it; take the index treatment "drop_coverage", which keeps indices of row ids'
         )
-    with_deletions = BitMap(
-        fragment.id for fragment in snapshot.fragments if fragment.deletion_file is not None
-    )
-    for segment, _ in segments_over(snapshot, moved & with_deletions):
-        if _is_graph(snapshot, segment):
-            raise UnsupportedFeatureError(
-                f'index "{segment.name}" is a graph that holds rows deleted since; pylance could'
-                " not search it after a deferred compaction; take the index treatment"
-                ' "drop_coverage", or build the index anew first'
-            )
+    for name in graphs_over_deletions(snapshot, moved):
+        raise UnsupportedFeatureError(
+            f'index "{name}" is a graph that holds rows deleted since; pylance could'
+            " not search it after a deferred compaction; take the index treatment"
+            ' "drop_coverage", or build the index anew first'
+        )
+
+
+def graphs_over_deletions(snapshot: Snapshot, moved: BitMap) -> Mapping[str, BitMap]:
+    """Return the HNSW indices that stand in the way of a deferred compaction.
+
+    Parameters
+    ----------
+    snapshot
+        The version that is compacted.
+    moved
+        Ids of the fragments to be written anew.
+
+    Returns
+    -------
+    Mapping[str, BitMap]
+        By name: those of the fragments that the index covers and of which rows were deleted since
+        it was built; a graph never had those deleted before.
+    """
+    found: dict[str, BitMap] = {}
+    deletions = {
+        each.id: each.deletion_file
+        for each in snapshot.manifest.message.fragments
+        if each.id in moved and each.HasField("deletion_file")
+    }
+    if len(deletions) == 0:
+        return found
+    live = BitMap(snapshot.fragments_by_id)
+    history = reuse_of(snapshot.scheduler, snapshot.manifest)
+    for segment, _ in segments_over(snapshot, BitMap(deletions)):
+        if is_graph(snapshot, segment):
+            built = deletions_at(snapshot, segment.dataset_version)
+            covered = effective_coverage(segment, live, history) & BitMap(deletions)
+            since = BitMap(each for each in covered if deletions[each] != built.get(each))
+            if len(since) > 0:
+                found[segment.name] = found.get(segment.name, BitMap()) | since
+    return found
+
+
+def deletions_at(snapshot: Snapshot, version: int) -> Mapping[int, table_pb2.DeletionFile]:
+    """Return the deletion files of a version by fragment; none of one that is gone."""
+    try:
+        read = open_snapshot(snapshot.scheduler, version, snapshot.open_base)
+    except VersionNotFoundError:
+        return {}
+    fragments = read.manifest.message.fragments
+    return {each.id: each.deletion_file for each in fragments if each.HasField("deletion_file")}
 
 
 def segments_over(
@@ -130,7 +176,7 @@ def segments_over(
             yield segment, entry
 
 
-def _is_graph(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+def is_graph(snapshot: Snapshot, segment: IndexMetadata) -> bool:
     """Tell whether a segment is one of the HNSW kinds; files that cannot be read are none."""
     if segment.type_name.lower() not in _VECTOR_TYPES:
         return False

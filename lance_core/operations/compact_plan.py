@@ -99,7 +99,11 @@ class _Candidate:
 
 
 def plan_compaction(
-    files: TableFiles, snapshot: Snapshot, options: CompactionOptions
+    files: TableFiles,
+    snapshot: Snapshot,
+    options: CompactionOptions,
+    *,
+    among: BitMap | None = None,
 ) -> list[CompactionTask]:
     """Find the groups of fragments to compact; none where nothing would be gained.
 
@@ -111,6 +115,9 @@ def plan_compaction(
         The version.
     options
         What is wanted.
+    among
+        Ids of the fragments that may be taken in, such as those of groups that others have changed
+        since they were planned; None = all.
 
     Notes
     -----
@@ -119,7 +126,7 @@ def plan_compaction(
     cut as soon as a group fills a fragment and what is left fills another one.
     """
     tasks: list[CompactionTask] = []
-    for run in _runs(files, snapshot, options):
+    for run in _runs(files, snapshot, options, among):
         for group in _cut(run, options.target_rows_per_fragment):
             if len(group) > 1 or group[0].is_worth_it_alone:
                 ids = tuple(each.id for each in group)
@@ -128,13 +135,16 @@ def plan_compaction(
 
 
 def _runs(
-    files: TableFiles, snapshot: Snapshot, options: CompactionOptions
+    files: TableFiles, snapshot: Snapshot, options: CompactionOptions, among: BitMap | None
 ) -> Iterator[list[_Candidate]]:
     """Yield neighbouring candidates of equal coverage."""
     coverages = _coverages(snapshot)
     run: list[_Candidate] = []
     for fragment in snapshot.fragments:
-        candidate = _candidate(files, snapshot, fragment, options, coverages)
+        may_be_taken = among is None or fragment.id in among
+        candidate = (
+            _candidate(files, snapshot, fragment, options, coverages) if may_be_taken else None
+        )
         if run and (candidate is None or candidate.coverage != run[0].coverage):
             yield run
             run = []

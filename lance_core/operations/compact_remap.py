@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyroaring import BitMap
 
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import LanceError
-from lance_core.index.registry import UnusableSegmentError
-from lance_core.operations.compact_indices import segments_over
+from lance_core.index.registry import IndexKind, UnusableSegmentError, classify
+from lance_core.index.vector.build.budget import Budget
+from lance_core.operations.compact_indices import is_graph, segments_over
 from lance_core.operations.rewrite_segments import rewrite_segments
 from lance_core.operations.row_moves import RowMoves
 from lance_core.operations.write_segment import discard_segment
@@ -27,11 +28,33 @@ if TYPE_CHECKING:
 
 RewrittenIndex = Transaction.Rewrite.RewrittenIndex
 
+
+class Remap(Protocol):
+    """Writes segments anew that name rows which are going to move, as `remapped` does."""
+
+    def __call__(
+        self, snapshot: Snapshot, groups: Sequence[ReuseGroup], memory_bytes: int
+    ) -> tuple[RewrittenIndex, ...]:
+        """Return what the transaction is to say of them."""
+
+
 _LOGGER = logging.getLogger(__name__)
 _CACHE_BYTES = 64 << 20
 
 
-def remapped(snapshot: Snapshot, groups: Sequence[ReuseGroup]) -> tuple[RewrittenIndex, ...]:
+def check_memory(snapshot: Snapshot, moved: BitMap, memory_bytes: int) -> None:
+    """Refuse a compaction whose indices cannot be written anew in the memory there is.
+
+    Raises ``InvalidRequestError`` before anything is written.
+    """
+    for segment, _ in segments_over(snapshot, moved):
+        if classify(segment) is IndexKind.VECTOR:
+            Budget(memory_bytes).check(has_graphs=is_graph(snapshot, segment))
+
+
+def remapped(
+    snapshot: Snapshot, groups: Sequence[ReuseGroup], memory_bytes: int
+) -> tuple[RewrittenIndex, ...]:
     """Write segments anew that name rows which are going to move.
 
     Parameters
@@ -40,6 +63,8 @@ def remapped(snapshot: Snapshot, groups: Sequence[ReuseGroup]) -> tuple[Rewritte
         The version that is compacted.
     groups
         What is compacted; the new fragments have their ids.
+    memory_bytes
+        As `build_segment` takes it.
 
     Returns
     -------
@@ -55,21 +80,39 @@ def remapped(snapshot: Snapshot, groups: Sequence[ReuseGroup]) -> tuple[Rewritte
     UnsupportedFeatureError
         The history is tagged.
     """
-    moved = BitMap(old.id for group in groups for old in group.old_fragments)
     moves = RowMoves.of(TableFiles(ByteCache(_CACHE_BYTES)), snapshot, groups)
     found: list[RewrittenIndex] = []
     try:
-        for segment, entry in segments_over(snapshot, moved):
-            try:
-                new = rewrite_segments(moves, [entry])
-            except UnusableSegmentError as error:
-                _LOGGER.debug("index %s loses fragments %s: %s", segment.name, moved, error.reason)
-                continue
-            found.append(_rewritten(entry, new))
+        for entry in entries_to_remap(snapshot, groups):
+            new = remapped_entry(moves, entry, memory_bytes)
+            if new is not None:
+                found.append(new)
     except LanceError:
         discard_remapped(snapshot.scheduler.store, found)
         raise
     return tuple(found)
+
+
+def entries_to_remap(
+    snapshot: Snapshot, groups: Sequence[ReuseGroup]
+) -> list[table_pb2.IndexMetadata]:
+    """Return the segments, as the manifest has them, that name rows which are going to move."""
+    moved = BitMap(old.id for group in groups for old in group.old_fragments)
+    return [entry for _, entry in segments_over(snapshot, moved)]
+
+
+def remapped_entry(
+    moves: RowMoves, entry: table_pb2.IndexMetadata, memory_bytes: int
+) -> RewrittenIndex | None:
+    """Write one segment anew, or return None if it cannot be followed; errors as `remapped`.
+
+    ``moves`` has the groups that are compacted.
+    """
+    try:
+        return _rewritten(entry, rewrite_segments(moves, [entry], memory_bytes))
+    except UnusableSegmentError as error:
+        _LOGGER.debug("index %s loses what is compacted: %s", entry.name, error.reason)
+        return None
 
 
 def discard_remapped(store: ObjectStore, indices: Iterable[RewrittenIndex]) -> None:

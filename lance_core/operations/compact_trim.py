@@ -9,22 +9,28 @@ from lance_core.table.commit import commit
 from lance_core.table.reuse_of_version import reuse_of, trim_of
 from lance_core.table.reuse_trim import growth
 from lance_core.table.snapshot import open_snapshot
-from lance_core.table.transaction import Transaction
+from lance_core.table.transaction import NO_PROPERTIES, Transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lance_core.table.reuse_trim import ReuseGrowth
     from lance_core.table.snapshot import Snapshot
 
 _MAX_ROUNDS = 10
 
 
-def trim_reuse_index(snapshot: Snapshot) -> Snapshot:
+def trim_reuse_index(
+    snapshot: Snapshot, *, properties: Mapping[str, str] = NO_PROPERTIES
+) -> Snapshot:
     """Shorten the reuse history to what indices still need, or remove it.
 
     Parameters
     ----------
     snapshot
         The version to begin with; after a conflict the newest one is looked at.
+    properties
+        What the transaction says about itself.
 
     Returns
     -------
@@ -47,7 +53,7 @@ def trim_reuse_index(snapshot: Snapshot) -> Snapshot:
         try:
             return commit(
                 snapshot.scheduler,
-                Transaction(snapshot.version, trim),
+                Transaction(snapshot.version, trim, properties=properties),
                 open_base=snapshot.open_base,
             )
         except CommitConflictError as error:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_core.encodings.version import FileVersion
 from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.expr.names import ROW_COLUMNS
 from lance_core.schema.arrow import arrow_type
 from lance_core.schema.from_arrow import schema_from_arrow, storage_type
 from lance_core.schema.tree import LanceSchema
@@ -32,6 +33,13 @@ _BLOB = "lance-encoding:blob"
 _EXTENSION = "ARROW:extension:name"
 _BLOB_V2 = "lance.blob.v2"
 _DECLARED_BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+
+
+RESERVED_NAMES = (*ROW_COLUMNS, "_row_created_at_version", "_row_last_updated_at_version")
+"""Columns that every table has by itself: no other reader takes a table with its own of the name.
+
+Source: observed with pylance 14.0.2, which refuses them in new tables.
+"""
 
 
 def open_rows(data: object) -> pa.RecordBatchReader:
@@ -84,7 +92,7 @@ def schema_of_new(schema: pa.Schema, version: FileVersion) -> LanceSchema:
     Raises
     ------
     InvalidRequestError, UnsupportedFeatureError
-        As `schema_from_arrow`, or there is no column.
+        As `schema_from_arrow`, or there is no column, or one has a reserved name.
 
     Notes
     -----
@@ -92,9 +100,19 @@ def schema_of_new(schema: pa.Schema, version: FileVersion) -> LanceSchema:
     """
     if len(schema) == 0:
         raise InvalidRequestError("there is no column; a table has at least one")
+    for name in schema.names:
+        check_not_reserved(name)
     if version is FileVersion.V2_2:
         schema = pa.schema([_declared(field) for field in schema], metadata=schema.metadata)
     return schema_from_arrow(schema)
+
+
+def check_not_reserved(name: str) -> None:
+    """Refuse a name that a column of a table cannot have."""
+    if name in RESERVED_NAMES:
+        raise InvalidRequestError(
+            f"a column cannot be named {name!r}: every table has it by itself; rename it"
+        )
 
 
 def matching_fields(given: pa.Schema, table: LanceSchema, *, may_lack: bool = False) -> LanceSchema:

@@ -13,6 +13,8 @@ from lance_core.file.arguments import checked_text
 from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.writers import segment_writer as scalar
 from lance_core.index.scalar.writers.segment_writer import SCALAR_KINDS, segment_writer
+from lance_core.index.text.writers.recipe import TEXT_PARAMETERS, text_recipe
+from lance_core.index.text.writers.segment import text_segment_writer
 from lance_core.index.vector.build import given_parameters as vector
 from lance_core.index.vector.build.given_parameters import vector_parameters
 from lance_core.index.vector.build.parameters import QUANTISERS
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from lance_core.scan.projection import ProjectedColumn
     from lance_core.table.snapshot import Snapshot
 
+_TEXT_TYPES = (str(IndexKind.INVERTED), "FTS")
+"""Both are the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
@@ -39,11 +44,13 @@ class NewIndex:
     column
         The column, or the part of a struct.
     index_type
-        ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` or ``BLOOMFILTER``; of vectors
+        ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` or ``BLOOMFILTER``; of texts
+        to search ``INVERTED``, which is called ``FTS`` too; of vectors
         ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ``, ``IVF_RQ``, ``IVF_HNSW_FLAT``, ``IVF_HNSW_PQ`` or
         ``IVF_HNSW_SQ``. In capitals or small letters.
     parameters
-        As `segment_writer` and `vector_parameters` take them; None is as good as absent.
+        As `segment_writer`, `text_recipe` and `vector_parameters` take them; None is as good as
+        absent, but for ``max_token_length`` of an INVERTED.
 
     Raises
     ------
@@ -89,6 +96,8 @@ def recipe_of(snapshot: Snapshot, index: NewIndex) -> SegmentWriter | VectorPara
     index_type = index.index_type.upper()
     if index_type in QUANTISERS:
         return vector_parameters(index_type, column_type, index.parameters)
+    if index_type in _TEXT_TYPES:
+        return text_segment_writer(text_recipe(column_type, index.parameters))
     return segment_writer(
         _scalar_kind(index.index_type),
         column_type,
@@ -143,6 +152,8 @@ def parameters_of(index_type: str) -> tuple[str, ...]:
     name = index_type.upper()
     if name in QUANTISERS:
         return vector.parameters_of(name)
+    if name in _TEXT_TYPES:
+        return TEXT_PARAMETERS
     return scalar.parameters_of(_scalar_kind(index_type))
 
 
@@ -156,6 +167,6 @@ def _column(snapshot: Snapshot, path: str) -> ProjectedColumn:
 def _scalar_kind(index_type: str) -> IndexKind:
     name = index_type.upper()
     if name not in SCALAR_KINDS:
-        names = ", ".join((*SCALAR_KINDS, *QUANTISERS))
+        names = ", ".join((*SCALAR_KINDS, *_TEXT_TYPES, *QUANTISERS))
         raise InvalidRequestError(f"index type {index_type!r} is none of {names}")
     return IndexKind(name)

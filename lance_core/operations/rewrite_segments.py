@@ -13,7 +13,6 @@ from pyroaring import BitMap
 from lance_core.cache.byte_cache import ByteCache
 from lance_core.errors import InvalidRequestError
 from lance_core.ids import FieldId
-from lance_core.index.coverage import doubtful_coverage
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
 from lance_core.index.scalar.writers.merge import Routed, merge_scalar_segments
@@ -22,12 +21,12 @@ from lance_core.index.segment_files import IndexDetails
 from lance_core.index.vector.build.same_model import same_model
 from lance_core.index.vector.build.stored_model import stored_model
 from lance_core.index.vector.segment import VectorSegment
+from lance_core.operations.followed_segment import SEGMENT_CACHE_BYTES, followed_segment
 from lance_core.operations.write_segment import MEMORY_BYTES, write_segment
+from lance_core.operations.write_text_segment import stored_texts, write_text_segment
 from lance_core.operations.write_vector_segment import CodedSegment, write_vector_segment
 from lance_core.schema.arrow import arrow_type
 from lance_core.table.index_metadata import index_from_proto
-from lance_core.table.index_upkeep import is_system
-from lance_core.table.reuse_of_version import reuse_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from lance_core.operations.row_moves import RowMoves
     from lance_core.proto import table_pb2
     from lance_core.table.snapshot import Snapshot
-
-_CACHE_BYTES = 32 << 20
-"""Of segments that are read once, from front to back."""
 
 
 def rewrite_segments(
@@ -83,7 +79,9 @@ def rewrite_segments(
     covered = BitMap()
     for each in segments:
         covered |= moves.coverage(_stored_coverage(moves.snapshot, each))
-    if kind is IndexKind.VECTOR or (kind is IndexKind.UNTOLD and _holds_vectors(moves, last)):
+    if kind is IndexKind.INVERTED:
+        written = _rewritten_texts(moves, segments, covered, memory_bytes)
+    elif kind is IndexKind.VECTOR or (kind is IndexKind.UNTOLD and _holds_vectors(moves, last)):
         written = _rewritten_vectors(moves, segments, covered, memory_bytes)
     else:
         written = _rewritten_scalars(moves, segments, covered)
@@ -143,6 +141,19 @@ def _rewritten_vectors(
     )
 
 
+def _rewritten_texts(
+    moves: RowMoves,
+    segments: Sequence[table_pb2.IndexMetadata],
+    covered: BitMap,
+    memory_bytes: int,
+) -> table_pb2.IndexMetadata:
+    last = segments[-1]
+    stored = [stored_texts(moves, each) for each in segments]
+    return write_text_segment(
+        moves.snapshot, last.name, last.fields[0], covered, stored, memory_bytes=memory_bytes
+    )
+
+
 def _in_place_of(
     old: table_pb2.IndexMetadata, written: table_pb2.IndexMetadata
 ) -> table_pb2.IndexMetadata:
@@ -160,19 +171,10 @@ def _in_place_of(
 
 
 def _opened(moves: RowMoves, segments: Sequence[table_pb2.IndexMetadata]) -> list[Routed]:
-    snapshot, cache = moves.snapshot, ByteCache(_CACHE_BYTES)
-    live, history = (
-        BitMap(snapshot.fragments_by_id),
-        reuse_of(snapshot.scheduler, snapshot.manifest),
-    )
+    snapshot, cache = moves.snapshot, ByteCache(SEGMENT_CACHE_BYTES)
     parts: list[Routed] = []
     for entry in segments:
-        metadata = index_from_proto(entry, snapshot.manifest.path)
-        stored = metadata.fragment_bitmap
-        if is_system(entry) or stored is None or len(metadata.field_ids) != 1:
-            raise UnusableSegmentError("it is none of an index of one column with known coverage")
-        if len(doubtful_coverage(metadata, live, history)) > 0:
-            raise UnusableSegmentError("pylance may have lost rows of it: build it anew")
+        metadata, stored = followed_segment(moves, entry)
         field = snapshot.schema.by_id(metadata.field_ids[0])
         segment = open_scalar_segment(snapshot.index_place(metadata), metadata, cache, field)
         parts.append(Routed(segment, moves.route(stored, segment.names_rows_by)))

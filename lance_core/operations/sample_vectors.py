@@ -58,6 +58,7 @@ def sample_vectors(
     parameters: VectorParameters,
     covered: BitMap,
     memory_bytes: int,
+    wanted: int | None = None,
 ) -> VectorSample:
     """Draw as many vectors as training wants, fewer if they do not fit into memory.
 
@@ -77,6 +78,9 @@ def sample_vectors(
         Fragments to draw from.
     memory_bytes
         How much memory training may take, see `Budget`.
+    wanted
+        How many at most, where these fragments give a part of a sample only; None = as many as
+        training wants.
 
     Returns
     -------
@@ -92,19 +96,23 @@ def sample_vectors(
     num_rows = sum(files.num_live_rows(snapshot, each) for each in fragments)
     projection = resolve_projection(snapshot.schema, [column])
     budget = Budget(memory_bytes)
-    budget.check()
+    budget.check(has_graphs=parameters.graph is not None)
     room = _Room(parameters, num_rows, budget.sample_bytes)
     trimmer = Trimmer()
     num_seen = num_vectors = 0
-    for ranks in _draw(num_rows, parameters.sample_size(num_rows), projection):
+
+    def size(num_vectors: int) -> int:
+        return parameters.sample_size(num_vectors) if wanted is None else wanted
+
+    for ranks in _draw(num_rows, size(num_rows), projection):
         room.add(_read(files, snapshot, fragments, projection, parameters, ranks))
         trimmer.count(_READ_BYTES)
         num_seen += len(ranks)
         num_vectors = num_rows * room.num_found // num_seen
-        if room.num_found >= min(parameters.sample_size(num_vectors), room.size):
+        if room.num_found >= min(size(num_vectors), room.size):
             break
     trim_heaps()
-    return VectorSample(room.vectors(parameters.sample_size(num_vectors)), num_vectors)
+    return VectorSample(room.vectors(size(num_vectors)), num_vectors)
 
 
 class _Room:

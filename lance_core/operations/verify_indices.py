@@ -13,12 +13,14 @@ from lance_core.errors import CorruptFileError, UnknownColumnError, UnsupportedF
 from lance_core.expr.index_query import AnyOf, Between
 from lance_core.file.reader import LanceFileReader
 from lance_core.index.ordinals import OrdinalSpace
-from lance_core.index.registry import Unusable, UnusableSegmentError, classify
+from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
+from lance_core.index.text.segment import open_text_segment
 from lance_core.index.vector.blocks import load_blocks
 from lance_core.index.vector.metric import metric_in_details
 from lance_core.index.vector.segment import VectorSegment
 from lance_core.operations.verify_file import check_size, read_all_rows
+from lance_core.operations.verify_words import check_words
 from lance_core.schema.arrow import arrow_type
 from lance_core.table.base_paths import Place
 from lance_core.table.reuse_map import AddressMap
@@ -114,10 +116,16 @@ class IndexChecker:
 def _check_keys(folder: Place, segment: IndexMetadata, schema: LanceSchema) -> None:
     """Find all rows of a scalar index, which checks the order of its keys, and no value at all.
 
+    Of an inverted index all is read, see `check_words`.
+
     For that a Bloom filter looks at all its filters.
     """
+    cache = ByteCache(_INDEX_BYTES)
+    if classify(segment) is IndexKind.INVERTED:
+        check_words(open_text_segment(folder, segment, cache))
+        return
     field = schema.by_id(segment.field_ids[0])
-    opened = open_scalar_segment(folder, segment, ByteCache(_INDEX_BYTES), field)
+    opened = open_scalar_segment(folder, segment, cache, field)
     for query in (Between(None, None), AnyOf(pa.nulls(0, arrow_type(field)))):
         if opened.supports(query):
             opened.search(query, with_nulls=True, check=lambda: None)

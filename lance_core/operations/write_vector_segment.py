@@ -81,17 +81,26 @@ def write_vector_segment(
     LanceError
         What reading rows raises. No file is left.
     """
-    Budget(memory_bytes).check()
+    Budget(memory_bytes).check(has_graphs=model.graph is not None)
 
     def write(out: SegmentFiles) -> IndexDetails:
         with SegmentBuilder(model, out, memory_bytes) as builder:
             for each in coded:
-                for part in stored_rows(each.segment):
-                    kept = part.kept(*each.follow(part.row_ids))
-                    builder.add_coded(kept.row_ids, kept.partitions, kept.columns)
-            for fresh in rows:
-                builder.add(fresh.values, fresh.names)
+                _add_coded(builder, each)
+            _add_fresh(builder, rows)
             found = builder.finish()
         return IndexDetails(found.type_url, with_files(asked, found.value), found.index_version)
 
     return write_segment(snapshot, name, field_id, covered, write)
+
+
+def _add_coded(builder: SegmentBuilder, coded: CodedSegment) -> None:
+    for part in stored_rows(coded.segment):
+        kept = part.kept(*coded.follow(part.row_ids))
+        builder.add_coded(kept.row_ids, kept.partitions, kept.columns)
+
+
+def _add_fresh(builder: SegmentBuilder, rows: Iterable[IndexedRows]) -> None:
+    """Add rows of the column; the last ones are not held on to while files are written."""
+    for each in rows:
+        builder.add(each.values, each.names)

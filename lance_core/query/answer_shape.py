@@ -25,6 +25,7 @@ QUERY_INDEX = "query_index"
 ROW_ID = "_rowid"
 
 DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
+SCORE_FIELD = pa.field("_score", pa.float32())
 QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
 
 

@@ -22,9 +22,11 @@ from lance_core.query.index_statistics import (
     IndexStatistics,
     PartitionSizes,
     SegmentStatistics,
+    TextSizes,
 )
 from lance_core.query.scalar_indices import ScalarIndices
 from lance_core.query.segments import describe_segments
+from lance_core.query.text_segments import describe_text_segments, open_text_segment_of
 from lance_core.scan.vector_type import vector_type
 from lance_core.table.frag_reuse import load_frag_reuse
 from lance_core.table.reuse_of_version import reuse_of
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from lance_core.ids import FieldId
+    from lance_core.index.text.segment import TextSegment
     from lance_core.index.vector.segment import VectorSegment
     from lance_core.proto import table_pb2
     from lance_core.query.segments import OpenedSegment
@@ -73,7 +76,7 @@ def index_of_name(session: Session, snapshot: Snapshot, name: str) -> IndexStati
 def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     """Return the segments of an index; ``IndexNotFoundError``, which tells the names there are."""
     known = [each for each in snapshot.indices if not each.is_system]
-    found = [each for each in known if each.name == name]
+    found = [each for each in known if each.name == str(name)]  # an array would equal its items
     if not found:
         raise no_such_index(snapshot, name)
     return found
@@ -169,6 +172,7 @@ class _Describer:
             partitions=opened.partitions,
             num_compactions_behind=len(trimmed(self._history, [metadata]).versions),
             unused=opened.unused,
+            text=opened.text,
         )
 
     def _opened(self, metadata: IndexMetadata) -> _Opened:
@@ -181,6 +185,8 @@ class _Describer:
         is_vector = kind is IndexKind.UNTOLD and vector_type(field) is not None
         if kind is IndexKind.VECTOR or is_vector:
             return self._opened_vector(metadata, field)
+        if kind is IndexKind.INVERTED:
+            return self._opened_text(metadata, field)
         return self._opened_scalar(metadata, field)
 
     def _opened_vector(self, metadata: IndexMetadata, field: LanceField) -> _Opened:
@@ -204,6 +210,26 @@ class _Describer:
             return _Opened(_type_in_manifest(metadata), unused=_DAMAGED)
         return _Opened(str(segment.kind), unused=self._why_skipped(metadata, field))
 
+    def _opened_text(self, metadata: IndexMetadata, field: LanceField) -> _Opened:
+        try:
+            segment = open_text_segment_of(self._session, self._snapshot, metadata)
+        except (UnusableSegmentError, UnsupportedFeatureError) as error:
+            return _Opened(_type_in_manifest(metadata), unused=str(error))
+        except CorruptFileError:
+            return _Opened(_type_in_manifest(metadata), unused=_DAMAGED)
+        reason = self._why_unsearched(metadata, field)
+        return _Opened(_type_in_manifest(metadata), text=_text_sizes(segment), unused=reason)
+
+    def _why_unsearched(self, metadata: IndexMetadata, field: LanceField) -> str | None:
+        try:
+            found = describe_text_segments(self._session, self._snapshot, field, self.live)
+        except CorruptFileError:  # of another segment on the column, which says so itself
+            return None
+        of_uuid = (
+            each.description.reason for each in found if each.description.uuid == metadata.uuid
+        )
+        return next(of_uuid)
+
     def _why_skipped(self, metadata: IndexMetadata, field: LanceField) -> str | None:
         try:
             skipped = self._scalars.skipped([field.id])
@@ -222,6 +248,18 @@ class _Opened:
     metric: str | None = None
     partitions: PartitionSizes | None = None
     unused: str | None = None
+    text: TextSizes | None = None
+
+
+def _text_sizes(segment: TextSegment) -> TextSizes:
+    return TextSizes(
+        len(segment.partitions),
+        segment.num_docs,
+        sum(each.num_tokens for each in segment.partitions),
+        segment.has_positions,
+        any(each.documents.has_elements for each in segment.partitions),
+        segment.parameters,
+    )
 
 
 def _sizes(segment: VectorSegment) -> PartitionSizes:

@@ -18,6 +18,8 @@ from lance_core.query.answer_shape import shape_of_answer
 from lance_core.query.column_search import ColumnSearch
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.fitted_vectors import fit_vectors, metric_for
+from lance_core.query.hybrid_request import HybridQuery
+from lance_core.query.hybrid_search import HybridEngine
 from lance_core.query.indexed_filter import IndexUse
 from lance_core.query.measure import Measures
 from lance_core.query.plain_scan import PlainScan
@@ -34,11 +36,15 @@ from lance_core.query.query_result import (
 from lance_core.query.request import ScanQuery, VectorQuery, require_nonzero
 from lance_core.query.residency import NotResidentError
 from lance_core.query.row_filter import RowFilter
+from lance_core.query.split_search import SplitSearch
 from lance_core.query.stats import PlanKind, QueryStats, StopReason
 from lance_core.query.steps import POSTFILTER, TAKE
+from lance_core.query.text_engine import TextEngine
+from lance_core.query.text_request import TextQuery
 from lance_core.query.vector_field import find_vector_field
 from lance_core.query.vector_search import SearchTally, VectorSearch
 from lance_core.query.why_not import WhyNotFinder
+from lance_core.query.why_not_text import TextWhyNotFinder
 from lance_core.scan.rows import count_rows
 from lance_core.scan.take import RowTaker
 
@@ -63,7 +69,7 @@ if TYPE_CHECKING:
 _RUN_BATCH_ROWS = 1 << 16
 """Batches of an answer that is needed as a whole."""
 
-Request = VectorQuery | ScanQuery
+Request = VectorQuery | ScanQuery | TextQuery | HybridQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +112,8 @@ class QueryEngine:
         self._asked: dict[tuple[str | None, int | None], ColumnSearch] = {}
         self._read: PreparedQueries[_ReadQuery] = PreparedQueries()
         self._prepared: PreparedQueries[_PreparedQuery] = PreparedQueries()
+        self._texts = TextEngine(session, snapshot)
+        self._hybrids = HybridEngine(session, snapshot)
         self._num_rows: int | None = None
         self._is_mapped = _is_local(snapshot)
         self._lock = Lock()
@@ -152,14 +160,20 @@ class QueryEngine:
                 return self._run_scan(
                     request, deadline, meter, started, resident_only=resident_only
                 )
+            if isinstance(request, HybridQuery):
+                run = partial(
+                    self.run, deadline=deadline, resident_only=resident_only, measured=measured
+                )
+                return self._hybrids.run(request, run, deadline, measured=measured)
+            measures = Measures(meter if measured else None)
             with seldom_checked():
+                if isinstance(request, TextQuery):
+                    self._require_mapped(resident_only=resident_only)
+                    return self._texts.run(
+                        request, deadline, meter, measures, resident_only=resident_only
+                    )
                 return self._run_vector(
-                    request,
-                    deadline,
-                    meter,
-                    started,
-                    Measures(meter if measured else None),
-                    resident_only=resident_only,
+                    request, deadline, meter, started, measures, resident_only=resident_only
                 )
 
     def plan(self, request: Request, deadline: Deadline) -> Plan:
@@ -169,10 +183,40 @@ class QueryEngine:
         """
         if isinstance(request, ScanQuery):
             return self.scan(request, lambda: deadline).plan()
+        if isinstance(request, TextQuery):
+            return self._texts.plan(request, deadline)
+        if isinstance(request, HybridQuery):
+            vector = self.plan(request.nearest, deadline)
+            text = self.plan(request.matching, deadline)
+            return self._hybrids.plan(request, vector, text, deadline)
         return self._prepared_query(request, deadline, resident_only=False).plan
 
-    def why_not(self, request: VectorQuery, row_id: int, deadline: Deadline) -> WhyNot:
+    def split(self, request: VectorQuery, deadline: Deadline) -> SplitSearch:
+        """Return the parts of a search, to be run in any number of processes.
+
+        Raises
+        ------
+        InvalidRequestError
+            The request does not fit the schema, or cannot be answered in parts.
+        """
+        prepared = self._prepared_query(request, deadline, resident_only=False)
+        return SplitSearch(
+            prepared.column,
+            prepared.plan,
+            prepared.prefilter,
+            requested_k=_requested_k(request, prepared.plan),
+            deadline=deadline,
+            measures=Measures(None),
+            queries=_query_vectors(request, prepared),
+            shape=prepared.shape,
+            taker=prepared.taker,
+        )
+
+    def why_not(self, request: VectorQuery | TextQuery, row_id: int, deadline: Deadline) -> WhyNot:
         """Tell what keeps a row out of an answer; see `DatasetReads.why_not`."""
+        if isinstance(request, TextQuery):
+            run = partial(self.run, deadline=deadline)
+            return TextWhyNotFinder(self._snapshot, run, request).find(row_id)
         with metered() as meter:
             prepared = self._prepared_query(request, deadline, resident_only=False)
             queries = _query_vectors(request, prepared)
@@ -258,6 +302,10 @@ class QueryEngine:
         )
         return QueryResult(table, stats, scan.plan(), measures)
 
+    def _require_mapped(self, *, resident_only: bool) -> None:
+        if resident_only and not self._is_mapped:
+            raise NotResidentError("a store that is not mapped may make the query wait")
+
     def _run_vector(
         self,
         request: VectorQuery,
@@ -268,8 +316,7 @@ class QueryEngine:
         *,
         resident_only: bool,
     ) -> QueryResult:
-        if resident_only and not self._is_mapped:
-            raise NotResidentError("a store that is not mapped may make the query wait")
+        self._require_mapped(resident_only=resident_only)
         prepared = self._prepared_query(request, deadline, resident_only=resident_only)
         plan = prepared.plan
         vectors = _query_vectors(request, prepared)

@@ -5,10 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.query.plan_node import PlanNode
+from lance_core.query.steps import PREFILTER
 
 if TYPE_CHECKING:
     from lance_core.query.filter_steps import FilterSteps, LookupStep, ReadStep
+    from lance_core.query.plan import Prefilter
     from lance_core.query.plan_node import Setting
+
+
+def prefilter_nodes(prefilter: Prefilter | None) -> tuple[PlanNode, ...]:
+    """Return the step that says which rows searches see, if there is one."""
+    if prefilter is None:
+        return ()
+    settings: dict[str, Setting] = {"filter": prefilter.text, "rows": prefilter.num_rows}
+    steps = prefilter.steps
+    if steps is not None and steps.fragments_left_out > 0:
+        settings["fragments_left_out"] = steps.fragments_left_out
+    return (PlanNode("Prefilter", PREFILTER, settings, filter_nodes(steps)),)
 
 
 def filter_nodes(steps: FilterSteps | None) -> tuple[PlanNode, ...]:

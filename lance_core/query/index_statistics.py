@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance_core.index.text.parameters import TextParameters
 
 UNKNOWN_TYPE = "UNKNOWN"
 
@@ -20,6 +24,34 @@ class PartitionSizes:
     def mean(self) -> float:
         """Rows of a partition, empty ones included."""
         return self.num_rows / max(self.num_partitions, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSizes:
+    """What a segment of an inverted index holds, and how it makes tokens.
+
+    Parameters
+    ----------
+    num_partitions
+        Its partitions.
+    num_docs
+        Documents of all of them, deleted rows included; rows without any token are none.
+    num_tokens
+        Distinct tokens of each partition, added up.
+    has_positions
+        Whether phrases can be looked for.
+    by_element
+        Whether each element of a list is a document, and not the list.
+    parameters
+        How tokens are made.
+    """
+
+    num_partitions: int
+    num_docs: int
+    num_tokens: int
+    has_positions: bool
+    by_element: bool
+    parameters: TextParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +76,8 @@ class SegmentStatistics:
         Deferred compactions that its files have not followed.
     unused
         Why queries do not use it; None = they do.
+    text
+        Of an inverted index; None of other kinds, and where its files cannot be read.
     """
 
     uuid: str
@@ -55,6 +89,7 @@ class SegmentStatistics:
     partitions: PartitionSizes | None
     num_compactions_behind: int
     unused: str | None
+    text: TextSizes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +139,16 @@ class IndexStatistics:
 
     @property
     def num_partitions(self) -> int | None:
-        """Partitions of all segments; None of other kinds than vectors."""
-        known = [each.partitions for each in self.segments if each.partitions is not None]
-        return sum(each.num_partitions for each in known) if known else None
+        """Partitions of all segments; None of indices of values."""
+        found = [size for each in self.segments for size in (each.partitions, each.text)]
+        known = [each.num_partitions for each in found if each is not None]
+        return sum(known) if len(known) > 0 else None
+
+    @property
+    def text(self) -> TextSizes | None:
+        """That of the newest segment of an inverted index whose files can be read."""
+        known = [each.text for each in self.segments if each.text is not None]
+        return known[-1] if len(known) > 0 else None
 
     @property
     def covered(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from lance_core.expr.index_query import (
     Between,
     ContainsAll,
     HasLabels,
+    HasWords,
     IsNull,
     StartsWith,
 )
@@ -73,6 +74,11 @@ def _contains(query: ContainsAll, column: str) -> str:
 @_text.register
 def _has_labels(query: HasLabels, column: str) -> str:
     return f"{column} has {'all' if query.needs_all else 'any'} of ({_values(query.labels)})"
+
+
+@_text.register
+def _has_words(query: HasWords, column: str) -> str:
+    return f"{column} has the words of {shown(query.text)}"
 
 
 def _values(values: pa.Array) -> str:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class StepFacts:
     """Totals of one step over all query vectors.
 
-    ``rows`` are those it handed on, ``partitions`` those of an index that it searched.
+    ``rows`` are those it handed on, ``partitions`` those of an index that it searched, ``postings``
+    how many documents the index has of the tokens that it looked for.
     """
 
     rows: int = 0
@@ -24,6 +25,7 @@ class StepFacts:
     cache_hits: int = 0
     cache_misses: int = 0
     elapsed_ms: float = 0.0
+    postings: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return the members under their own names."""
@@ -101,6 +103,11 @@ class Measures:
     def of(self, step: str) -> StepFacts | None:
         """Return what a step did, None if it did not run."""
         return self._steps.get(step)
+
+    def adopt(self, prefix: str, other: Measures) -> None:
+        """Take over what was kept of another run, its steps under names with a prefix."""
+        if self.are_kept:
+            self._steps |= {prefix + step: facts for step, facts in other._steps.items()}
 
     def measure(self, step: str) -> _Step | _Unwatched:
         """Return a context that adds its reads and its time to a step; the block adds its rows."""

@@ -80,7 +80,7 @@ def output_columns(
     check
         Called while expressions are read.
     others
-        Columns that rows have beside those of the table, for these to name.
+        Columns that rows have beside those of the table, to be named as those are.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def output_columns(
     InvalidRequestError
         A column of the answer is named twice, or a text is no expression.
     """
-    if columns is None or not has_expressions(columns):
+    if columns is None or not (has_expressions(columns) or others):
         names = None if columns is None else [str(each) for each in columns]
         stored = resolve_projection(schema, names, with_row_id=with_row_id)
         return OutputColumns(stored, stored.schema, None)

@@ -109,7 +109,7 @@ class PlainScan:
         """Return what is going to be done."""
         row_filter, query = self._filter, self._query
         num_named = None if self._test is None else self._test.num_named
-        num_fragments = len(self._snapshot.fragments) if num_named is None else num_named
+        num_fragments = self._num_fragments if num_named is None else num_named
         return ScanPlan(
             columns=tuple(self._output.schema.names),
             num_fragments=num_fragments,
@@ -124,6 +124,13 @@ class PlainScan:
             if row_filter is None or num_named is not None
             else row_filter.steps(self._deadline()),
         )
+
+    @property
+    def _num_fragments(self) -> int:
+        """How many fragments may be read."""
+        wanted = self._query.fragment_ids
+        ids = [each.id for each in self._snapshot.fragments]
+        return len(ids if wanted is None else wanted.intersection(ids))
 
     def batches(self, measures: Measures = UNMEASURED) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches of bounded size; told what each step does."""
@@ -194,6 +201,7 @@ class PlainScan:
                 projection,
                 limit=limit,
                 offset=offset,
+                fragment_ids=self._query.fragment_ids,
                 batch_rows=batch_rows,
             )
         return scan_passing(
@@ -204,6 +212,7 @@ class PlainScan:
             self._tally,
             limit=limit,
             offset=offset,
+            fragment_ids=self._query.fragment_ids,
             batch_rows=batch_rows,
         )
 

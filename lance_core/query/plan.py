@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lance_core.query.hybrid_plan import HybridPlan
+
 if TYPE_CHECKING:
     from pyroaring import BitMap
 
+    from lance_core.index.text.queries import (
+        CombinedFieldsQuery,
+        MatchQuery,
+        PhraseQuery,
+        TextNode,
+    )
     from lance_core.index.vector.quantizer import ApproxMode
     from lance_core.query.filter_steps import FilterSteps
     from lance_core.query.probes import ProbeBounds
@@ -195,6 +203,73 @@ class VectorPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TextLeaf:
+    """A search for the tokens of one text, in one column or in several taken as one.
+
+    ``step`` is its name among measures.
+    """
+
+    step: str
+    query: MatchQuery | PhraseQuery | CombinedFieldsQuery
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextSource:
+    """Where the texts of a column are looked for.
+
+    ``segments`` answer for what they cover, texts of the fragments ``flat`` are read; ``reason``
+    tells why these are, and is empty where there are none.
+    """
+
+    column: str
+    segments: tuple[SegmentDescription, ...]
+    flat: BitMap
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextPlan:
+    """A text query: searches for tokens, scores of these as one, a ranking, columns.
+
+    ``leaves`` are what ``query`` is made of, each once; those without a column of their own look in
+    ``default_columns``, of which the best counts. Only rows that pass ``prefilter`` are found. Of
+    these the best ``offset + k`` are ranked, all if ``k`` is None, those left out that do not pass
+    ``postfilter``, ``offset`` skipped, the rest returned with ``columns``. With ``by_element`` each
+    element of a list is found by itself. ``fragments_left_out`` are those without index that a fast
+    search does not look at.
+    """
+
+    query: TextNode
+    leaves: tuple[TextLeaf, ...]
+    default_columns: tuple[str, ...]
+    sources: tuple[TextSource, ...]
+    skipped: tuple[SkippedSegment, ...]
+    offset: int
+    k: int | None
+    columns: tuple[str, ...]
+    by_element: bool = False
+    fragments_left_out: int = 0
+    prefilter: Prefilter | None = None
+    postfilter: str | None = None
+
+    @property
+    def all_skipped(self) -> tuple[SkippedSegment, ...]:
+        """Segments that are left out by the search or its filter."""
+        steps = None if self.prefilter is None else self.prefilter.steps
+        return self.skipped if steps is None else (*self.skipped, *steps.skipped)
+
+    @property
+    def num_ranked(self) -> int | None:
+        """Rows to rank before some of them are left out or skipped; None = all."""
+        return None if self.k is None else self.offset + self.k
+
+    def columns_of(self, leaf: MatchQuery | PhraseQuery) -> tuple[str, ...]:
+        """Return the columns that a part of the query looks in, each by itself."""
+        return self.default_columns if leaf.column is None else (leaf.column,)
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """A plain query: rows in table order or by columns.
 
@@ -221,4 +296,4 @@ class ScanPlan:
         return () if self.steps is None else self.steps.skipped
 
 
-Plan = VectorPlan | ScanPlan
+Plan = VectorPlan | TextPlan | HybridPlan | ScanPlan

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from lance_core.query.filter_nodes import filter_nodes
-from lance_core.query.plan import ScanPlan
+from lance_core.query.filter_nodes import filter_nodes, prefilter_nodes
+from lance_core.query.fusion import RRF
+from lance_core.query.hybrid_plan import HybridPlan
+from lance_core.query.plan import ScanPlan, TextPlan
 from lance_core.query.plan_node import PlanNode, ProbeSetting
 from lance_core.query.steps import (
     FILTER,
     FLAT,
+    FUSE,
     LISTED,
     MERGE,
+    OF_TEXT,
+    OF_VECTOR,
     ORDER,
     POSTFILTER,
-    PREFILTER,
     RANK,
     RESCORE,
     SCAN,
     TAKE,
 )
+from lance_core.query.text_tree import text_tree
 
 if TYPE_CHECKING:
     from lance_core.query.plan import IndexSearch, Plan, VectorPlan
@@ -28,6 +34,10 @@ if TYPE_CHECKING:
 
 def plan_tree(plan: Plan) -> PlanNode:
     """Return the last step of a plan, with what feeds it."""
+    if isinstance(plan, TextPlan):
+        return text_tree(plan)
+    if isinstance(plan, HybridPlan):
+        return _hybrid_node(plan)
     return _scan_node(plan) if isinstance(plan, ScanPlan) else _vector_node(plan)
 
 
@@ -49,7 +59,7 @@ def _scan_node(plan: ScanPlan) -> PlanNode:
 
 
 def _vector_node(plan: VectorPlan) -> PlanNode:
-    masks = _prefilter_nodes(plan)
+    masks = prefilter_nodes(plan.prefilter)
     sources = (*_ranked_searches(plan, masks), *_exact_searches(plan, masks))
     settings: dict[str, Setting] = {"metric": plan.metric, "offset": plan.offset, "k": plan.k}
     if plan.lower_bound is not None:
@@ -66,18 +76,25 @@ def _vector_node(plan: VectorPlan) -> PlanNode:
     return PlanNode("Take", TAKE, {"columns": plan.columns}, (found,))
 
 
-def _prefilter_nodes(plan: VectorPlan) -> tuple[PlanNode, ...]:
-    """Return the step that says which rows the searches see, if there is one."""
-    if plan.prefilter is None:
-        return ()
+def _hybrid_node(plan: HybridPlan) -> PlanNode:
+    branches = (
+        _of_branch(OF_VECTOR, _vector_node(plan.vector)),
+        _of_branch(OF_TEXT, text_tree(plan.text)),
+    )
     settings: dict[str, Setting] = {
-        "filter": plan.prefilter.text,
-        "rows": plan.prefilter.num_rows,
+        "fusion": "rrf" if isinstance(plan.fusion, RRF) else "weighted",
+        **{f"fusion_{name}": value for name, value in asdict(plan.fusion).items()},
+        "offset": plan.offset,
+        "k": plan.k,
     }
-    steps = plan.prefilter.steps
-    if steps is not None and steps.fragments_left_out > 0:
-        settings["fragments_left_out"] = steps.fragments_left_out
-    return (PlanNode("Prefilter", PREFILTER, settings, filter_nodes(steps)),)
+    found = PlanNode("Fuse", FUSE, settings, branches)
+    return PlanNode("Take", TAKE, {"columns": plan.columns}, (found,))
+
+
+def _of_branch(prefix: str, node: PlanNode) -> PlanNode:
+    """Return a step of one of two queries, under the name by which it was measured."""
+    inputs = tuple(_of_branch(prefix, each) for each in node.inputs)
+    return replace(node, step=prefix + node.step, inputs=inputs)
 
 
 def _ranked_searches(plan: VectorPlan, masks: tuple[PlanNode, ...]) -> tuple[PlanNode, ...]:

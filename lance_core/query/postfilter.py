@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
 
 class Postfilter:
-    """A filter that judges rows found by a search; it may name their ``_distance``.
+    """A filter that judges rows found by a search; it may name what that tells of them.
+
+    Parameters
+    ----------
+    session, snapshot
+        Opened files, and the version.
+    text, params
+        The filter, and values of the ``$name`` in it.
+    deadline
+        Looked at while it is read.
+    found
+        What the search tells of rows. A column of the table of such a name cannot be in an answer.
 
     Raises errors like `lance_core.query.row_filter.RowFilter`.
     """
@@ -37,15 +48,26 @@ class Postfilter:
         deadline: Deadline,
         *,
         params: Mapping[str, object] | None = None,
+        found: Sequence[pa.Field] = (DISTANCE_FIELD,),
     ) -> None:
-        # A column of the table of this name cannot be in an answer.
-        self._filter = read_filter(
-            text, snapshot.schema, deadline, others=(DISTANCE_FIELD,), params=params
-        )
-        stored = [each for each in self._filter.columns if each != DISTANCE_FIELD.name]
+        self._filter = read_filter(text, snapshot.schema, deadline, others=found, params=params)
+        names = [each.name for each in found]
+        stored = [each for each in self._filter.columns if each not in names]
         columns = resolve_projection(snapshot.schema, stored)
-        self._names = [*columns.schema.names, DISTANCE_FIELD.name]
+        self._names = [*columns.schema.names, *names]
         self._taker = RowTaker(session.files, snapshot, columns)
+
+    def passes(
+        self, addresses: NDArray[np.uint64], found: Sequence[pa.Array], deadline: Deadline
+    ) -> NDArray[np.bool_]:
+        """Tell which rows pass, shape ``(n,)``, by where they lie and what was found of them."""
+        stored = self._taker.take(addresses)
+        columns = [*(_joined(column) for column in stored), *found]
+        batch = pa.RecordBatch.from_arrays(columns, self._names)
+        holds: NDArray[np.bool_] = self._filter.holds(batch, checking(deadline)).to_numpy(
+            zero_copy_only=False
+        )
+        return holds
 
     def keep(
         self,
@@ -55,10 +77,7 @@ class Postfilter:
     ) -> list[Candidates]:
         """Return of each ranking the rows that pass; ``addresses`` tells where they lie."""
         distances = np.concatenate([each.distances for each in found])
-        stored = self._taker.take(np.concatenate(addresses))
-        columns = [*(_joined(column) for column in stored), pa.array(distances)]
-        batch = pa.RecordBatch.from_arrays(columns, self._names)
-        passes = self._filter.holds(batch, checking(deadline)).to_numpy(zero_copy_only=False)
+        passes = self.passes(np.concatenate(addresses), [pa.array(distances)], deadline)
         ends = np.cumsum([len(each) for each in found])
         return [
             Candidates(each.distances[kept], each.row_ids[kept])

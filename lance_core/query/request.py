@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lance_core.errors import InvalidRequestError
-from lance_core.expr.parameters import plain_parameters
+from lance_core.query.request_checks import (
+    check_choice,
+    check_columns,
+    check_filter,
+    check_flag,
+    check_minimum,
+    check_whole,
+    checked_params,
+    hashable,
+)
 from lance_core.scan.ordering import OrderBy
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,20 +113,19 @@ class VectorQuery:
         self._check_metric()
         self._check_flags()
         self._check_probes()
-        _check_minimum("ef", self.ef, 1)
-        _check_minimum("k", self.k, 1)
-        _check_minimum("refine_factor", self.refine_factor, 1)
-        _check_whole("offset", self.offset, 0)
+        check_minimum("ef", self.ef, 1)
+        check_minimum("k", self.k, 1)
+        check_minimum("refine_factor", self.refine_factor, 1)
+        check_whole("offset", self.offset, 0)
         _check_bound("lower_bound", self.lower_bound)
         _check_bound("upper_bound", self.upper_bound)
-        _check_columns(_column_names(self.columns))
+        check_columns(column_names(self.columns))
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidRequestError(f"column is {self.column!r}; give a name")
-        _check_filter(self.filter)
-        _finish_params(self)
-        if self.approx_mode not in _APPROX_MODES:
-            known = ", ".join(_APPROX_MODES)
-            raise InvalidRequestError(f"approx_mode is {self.approx_mode!r}; use one of: {known}")
+        check_filter(self.filter)
+        # how a frozen value is finished
+        object.__setattr__(self, "params", checked_params(self.params))
+        check_choice("approx_mode", self.approx_mode, _APPROX_MODES)
 
     def with_vectors(self, vectors: NDArray[np.float32]) -> VectorQuery:
         """Return the same query for other vectors.
@@ -166,7 +173,7 @@ class VectorQuery:
             self.with_row_id,
             self.batched,
             self.filter,
-            _hashable(self.params),
+            hashable(self.params),
             self.prefilter,
             self.ef,
             self.approx_mode,
@@ -175,11 +182,10 @@ class VectorQuery:
     @property
     def texts(self) -> str:
         """The filter and all expressions."""
-        computed = (each.text for each in self.columns or () if isinstance(each, NamedExpression))
-        return " ".join([self.filter or "", *computed])
+        return all_texts(self.filter, self.columns)
 
     def _check_metric(self) -> None:
-        if self.metric is not None and self.metric not in METRIC_NAMES:
+        if self.metric is not None:
             plain = str(self.metric).lower()
             if plain not in METRIC_NAMES:
                 known = ", ".join(METRIC_NAMES)
@@ -195,15 +201,15 @@ class VectorQuery:
             _check_vectors(self.vectors)
 
     def _check_flags(self) -> None:
-        _check_flag("use_index", self.use_index)
-        _check_flag("fast_search", self.fast_search)
-        _check_flag("with_row_id", self.with_row_id)
-        _check_flag("batched", self.batched)
-        _check_flag("prefilter", self.prefilter)
+        check_flag("use_index", self.use_index)
+        check_flag("fast_search", self.fast_search)
+        check_flag("with_row_id", self.with_row_id)
+        check_flag("batched", self.batched)
+        check_flag("prefilter", self.prefilter)
 
     def _check_probes(self) -> None:
-        _check_minimum("minimum_nprobes", self.min_probes, 1)
-        _check_minimum("maximum_nprobes", self.max_probes, 1)
+        check_minimum("minimum_nprobes", self.min_probes, 1)
+        check_minimum("maximum_nprobes", self.max_probes, 1)
         if (
             self.min_probes is not None
             and self.max_probes is not None
@@ -256,6 +262,8 @@ class ScanQuery:
         False: read all rows to find those that pass.
     fast_search
         Leave out rows that the indices do not cover which the filter asks, if it asks any.
+    fragment_ids
+        Only rows of these fragments, without limit and offset; None = of all.
     """
 
     columns: tuple[str | NamedExpression, ...] | None = None
@@ -267,26 +275,21 @@ class ScanQuery:
     order_by: tuple[OrderBy, ...] = ()
     use_index: bool = True
     fast_search: bool = False
+    fragment_ids: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
-        _check_columns(_column_names(self.columns))
-        _check_minimum("limit", self.limit, 0)
-        _check_whole("offset", self.offset, 0)
-        _check_flag("with_row_id", self.with_row_id)
-        _check_filter(self.filter)
-        _finish_params(self)
+        check_columns(column_names(self.columns))
+        check_minimum("limit", self.limit, 0)
+        check_whole("offset", self.offset, 0)
+        check_flag("with_row_id", self.with_row_id)
+        check_filter(self.filter)
+        # how a frozen value is finished
+        object.__setattr__(self, "params", checked_params(self.params))
         _check_order(self.order_by)
-        _check_flag("use_index", self.use_index)
-        _check_flag("fast_search", self.fast_search)
-
-
-def _hashable(value: object) -> Hashable:
-    """Return something that is equal for values that mean the same in a filter."""
-    if isinstance(value, Mapping):
-        return tuple((name, _hashable(value[name])) for name in sorted(value))
-    if isinstance(value, list | tuple):
-        return tuple(_hashable(each) for each in value)
-    return type(value), repr(value)  # 1, 1.0 and True are equal, and NaN is not even to itself
+        check_flag("use_index", self.use_index)
+        check_flag("fast_search", self.fast_search)
+        if self.fragment_ids is not None and (self.limit is not None or self.offset > 0):
+            raise InvalidRequestError("limit and offset count the rows of all fragments")
 
 
 def require_nonzero(vectors: NDArray[np.float32]) -> None:
@@ -318,19 +321,18 @@ def _check_row_ids(row_ids: object) -> None:
     if not isinstance(row_ids, tuple) or len(row_ids) == 0:
         raise InvalidRequestError(f"row_ids is {row_ids!r}; give one or more ids of rows")
     for each in row_ids:
-        _check_whole("row_id", each, 0)
+        check_whole("row_id", each, 0)
         if each > _MAX_ROW_ID:
             raise InvalidRequestError(f"row_id is {each}; ids of rows have at most 64 bits")
 
 
-def _check_columns(columns: object) -> None:
-    if columns is not None and not (
-        isinstance(columns, tuple) and all(isinstance(name, str) for name in columns)
-    ):
-        raise InvalidRequestError(f"columns is {columns!r}; give a list of names")
+def all_texts(filter_text: str | None, columns: Sequence[str | NamedExpression] | None) -> str:
+    """Return a filter and the expressions among columns as one text."""
+    computed = (each.text for each in columns or () if isinstance(each, NamedExpression))
+    return " ".join([filter_text or "", *computed])
 
 
-def _column_names(columns: object) -> object:
+def column_names(columns: object) -> object:
     """Return columns with the names of computed ones in their place."""
     if not isinstance(columns, tuple):
         return columns
@@ -342,32 +344,8 @@ def _check_order(given: object) -> None:
         raise InvalidRequestError(f"order_by is {given!r}; give a list of what to order by")
 
 
-def _finish_params(request: VectorQuery | ScanQuery) -> None:
-    """Check parameters and make them plain, as arrays show and compare only in part."""
-    given = request.params
-    if given is None:
-        return
-    if not _is_named(given):
-        raise InvalidRequestError(f"params is {given!r}; give values by name")
-    object.__setattr__(request, "params", plain_parameters(given))  # how a frozen value is finished
-
-
-def _is_named(given: object) -> bool:
-    return isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
-
-
-def _check_filter(given: object) -> None:
-    if given is not None and not isinstance(given, str):
-        raise InvalidRequestError(f'filter is {given!r}; give text such as "id = 3"')
-
-
 def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, np.ndarray) else type(value).__name__
-
-
-def _check_flag(name: str, value: object) -> None:
-    if value is not True and value is not False and not isinstance(value, (bool, np.bool_)):
-        raise InvalidRequestError(f"{name} is {value!r}; it must be True or False")
 
 
 def _check_bound(name: str, bound: object) -> None:
@@ -385,15 +363,3 @@ def _is_ordered(bound: object) -> bool:
         return not math.isnan(bound)
     except OverflowError:  # a whole number beyond all floats
         return False
-
-
-def _check_minimum(name: str, value: object, minimum: int) -> None:
-    if value is not None:
-        _check_whole(name, value, minimum)
-
-
-def _check_whole(name: str, value: object, minimum: int) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise InvalidRequestError(f"{name} is {value!r}; it must be a whole number")
-    if value < minimum:
-        raise InvalidRequestError(f"{name} is {value}; it must be at least {minimum}")

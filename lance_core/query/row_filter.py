@@ -10,6 +10,7 @@ from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError
 from lance_core.expr.filter import parse_filter
 from lance_core.expr.limits import FilterLimits
+from lance_core.query.filter_steps import FilterSteps
 from lance_core.query.index_filter import NOTHING_SAID
 from lance_core.query.indexed_filter import IndexUse, ask_version
 from lance_core.query.passing_rows import PassingRows
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
     from lance_core.expr.limits import Check
     from lance_core.ids import FragmentId
     from lance_core.query.deadline import Deadline
-    from lance_core.query.filter_steps import FilterSteps
     from lance_core.query.index_filter import IndexAnswer
     from lance_core.query.row_masks import AddressRuns, RowMask
     from lance_core.query.session import Session
     from lance_core.schema.tree import LanceSchema
     from lance_core.table.snapshot import Snapshot
 
-LIMITS = FilterLimits(characters=1 << 20, comparisons=20_000)
+LIMITS = FilterLimits(characters=1 << 20, comparisons=5_000)
 """So large that nobody who writes a filter finds them, so small that none takes whole seconds."""
 _DIGEST_BYTES = 16
 _ROWS_AT_ONCE = 1 << 22
 """Rows that are asked about together, unless a fragment alone has more."""
+_JUDGED_ELSEWHERE = FilterSteps((), (), None, 0, ())
 
 
 class RowFilter:
@@ -127,6 +128,21 @@ class RowFilter:
         for some in self._judged(fragment_ids, rows, deadline):
             found.update(some)
         return found
+
+    def keep(self, passing: Mapping[FragmentId, RowMask]) -> None:
+        """Take rows that another process has judged for those that pass.
+
+        They are judged anew where the cache has dropped them.
+
+        Parameters
+        ----------
+        passing
+            As `passing` returned them there, of all fragments of the version.
+        """
+        masks: dict[Hashable, RowMask] = {self.key(each): mask for each, mask in passing.items()}
+        cache = self._session.cache
+        cache.get_or_load_many(list(masks), lambda missing: [masks[key] for key in missing])
+        cache.get_or_load(self.key("steps"), lambda: _JUDGED_ELSEWHERE)
 
     def count(self, fragment_ids: Collection[FragmentId], deadline: Deadline) -> int:
         """Return how many live rows of some fragments pass; reads and errors as `passing`.

@@ -10,6 +10,7 @@ from pyroaring import BitMap
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.ids import FieldId
+from lance_core.index.condition_segment import open_condition_segment
 from lance_core.index.coverage import doubtful_coverage, effective_coverage
 from lance_core.index.registry import IndexKind, Unusable, UnusableSegmentError, classify
 from lance_core.index.scalar.open import open_scalar_segment
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from lance_core.expr.index_query import IndexLeaf, LeafQuery
-    from lance_core.index.scalar.segment import ScalarSegment
+    from lance_core.index.scalar.segment import ScalarSegment, ValueSegment
     from lance_core.query.session import Session
     from lance_core.table.frag_reuse import FragmentReuse
     from lance_core.table.index_metadata import IndexMetadata
@@ -34,6 +35,7 @@ _PREFERENCE = {  # exact ones first, then by how few rows are left to look at
     IndexKind.BTREE: 0,
     IndexKind.NGRAM: 1,
     IndexKind.BLOOMFILTER: 1,
+    IndexKind.INVERTED: 1,
     IndexKind.ZONEMAP: 2,
 }
 _CONTESTED = "other segments of the index claim the same fragments"
@@ -102,13 +104,14 @@ class ScalarIndices:
         self._reuse = reuse
         self._columns: dict[FieldId, ColumnIndices] = {}
 
-    def opened(self, field_id: FieldId, name: str) -> list[ScalarSegment]:
-        """Return the segments of an index that can be asked; errors as `queries`."""
+    def opened(self, field_id: FieldId, name: str) -> list[ValueSegment]:
+        """Return the segments of an index of values that can be asked; errors as `queries`."""
+        place, field = self._snapshot.index_place, self._snapshot.schema.by_id(field_id)
         return [
-            self._open(covering.metadata, field_id)
+            open_scalar_segment(place(own), own, self._cache, field)
             for index in self._on_field(field_id).indices
             if index.name == name
-            for covering in index.segments
+            for own in (covering.metadata for covering in index.segments)
         ]
 
     def skipped(self, field_ids: Iterable[int]) -> tuple[SkippedSegment, ...]:
@@ -210,7 +213,7 @@ class ScalarIndices:
     def _open(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment:
         snapshot = self._snapshot
         field = snapshot.schema.by_id(field_id)
-        return open_scalar_segment(snapshot.index_place(metadata), metadata, self._cache, field)
+        return open_condition_segment(snapshot.index_place(metadata), metadata, self._cache, field)
 
     def _num_rows(self) -> Mapping[int, int]:
         """Return the rows of each fragment, those that deferred compactions rewrote included."""

@@ -12,7 +12,6 @@ from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.ids import FragmentId
 from lance_core.index.coverage import effective_coverage
-from lance_core.index.ordinals import RowIdSpace, live_id_words
 from lance_core.index.registry import Unusable, UnusableSegmentError, classify
 from lance_core.index.vector.bound import BoundSegment
 from lance_core.index.vector.metric import Metric, metric_in_details
@@ -20,25 +19,20 @@ from lance_core.index.vector.segment import VectorSegment
 from lance_core.kernels.masks import clear_held_rows
 from lance_core.query.plan import SegmentDescription
 from lance_core.query.residency import NotResidentError
-from lance_core.query.row_masks import AddressRuns, RowMask
-from lance_core.query.searchable_rows import addressed_rows
+from lance_core.query.row_masks import RowMask
+from lance_core.query.row_spaces import live_rows, row_id_space
 from lance_core.row_set import count
 from lance_core.scan.vector_type import vector_type
 from lance_core.table.frag_reuse import load_frag_reuse
-from lance_core.table.row_id_index import row_id_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
-    from lance_core.index.ordinals import RowSpace
     from lance_core.index.vector.held_partitions import HeldPartitions
     from lance_core.query.deadline import Deadline
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
     from lance_core.schema.field import LanceField
-    from lance_core.table.files import TableFiles
     from lance_core.table.index_metadata import IndexMetadata
     from lance_core.table.reuse_history import ReuseHistory
     from lance_core.table.snapshot import Snapshot
@@ -104,7 +98,7 @@ def _describe(
         return _unusable(metadata, "it covers no fragment of this version")
     try:
         if snapshot.has_stable_row_ids:
-            _row_id_space(snapshot, coverage)
+            row_id_space(snapshot, coverage)
         segment = open_segment(session, snapshot, metadata)
         if is_multi:
             _require_similarities(segment)
@@ -182,26 +176,6 @@ def open_segment(session: Session, snapshot: Snapshot, metadata: IndexMetadata) 
     )
 
 
-def _live_rows(
-    files: TableFiles, snapshot: Snapshot, fragment_ids: list[FragmentId]
-) -> tuple[RowSpace, NDArray[np.uint64], AddressRuns]:
-    """Return the rows as the segment's files name them, which are live, and where they lie."""
-    if not snapshot.has_stable_row_ids:
-        rows = addressed_rows(files, snapshot, fragment_ids)
-        return rows.space, rows.words, rows.address_runs
-    index = row_id_index(files, snapshot).of_fragments(fragment_ids)
-    space = _row_id_space(snapshot, fragment_ids)
-    path = snapshot.manifest.path
-    words = live_id_words(space, index.first_ids, index.lengths, path)
-    return space, words, AddressRuns.of_ids(index)
-
-
-def _row_id_space(snapshot: Snapshot, fragment_ids: Iterable[int]) -> RowIdSpace:
-    fragments = snapshot.fragments_by_id
-    num_rows = sum(fragments[FragmentId(each)].physical_rows for each in fragment_ids)
-    return RowIdSpace(snapshot.manifest.next_row_id, num_rows)
-
-
 class BoundSearch:
     """A segment with the mask of the rows it may return at one version.
 
@@ -221,7 +195,7 @@ class BoundSearch:
         store = snapshot.scheduler.store.key
         self._left_out_key = CacheKey("left out", store, (snapshot.incarnation, description.uuid))
         scheduler = segment.folder.scheduler
-        space, words, self._runs = _live_rows(session.files, snapshot, self._fragment_ids)
+        space, words, self._runs = live_rows(session.files, snapshot, self._fragment_ids)
         self.live = RowMask(words, count(words))
         self.partitions = BoundSegment(
             segment,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lance_core.cache.byte_cache import CacheStats
     from lance_core.io.disk_tier import DiskTierStats
+    from lance_core.io.observing import ReadObserver
     from lance_core.io.store import ObjectStore
     from lance_core.table.base_paths import OpenBase
 
@@ -44,6 +45,8 @@ class Session:
         None = nowhere.
     disk_cache_bytes
         Bytes kept there.
+    observer
+        Told of reads of stores; None = nobody is.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Session:
         *,
         disk_cache: str | PathLike[str] | None = None,
         disk_cache_bytes: int = DEFAULT_DISK_CACHE_BYTES,
+        observer: ReadObserver | None = None,
     ) -> None:
         self.cache = ByteCache(cache_bytes)
         self.files = TableFiles(self.cache)
@@ -63,6 +67,7 @@ class Session:
             if disk_cache is None
             else DiskTier(fspath(disk_cache), disk_cache_bytes, KEPT_OBJECTS)
         )
+        self._observer = observer
         # Its threads start when a remote store is first read.
         self._pool = ThreadPoolExecutor(max_concurrency, "lance-serve-read")
 
@@ -111,4 +116,4 @@ class Session:
 
     def scheduler_for(self, store: ObjectStore) -> RangeScheduler:
         """Return the means to read from a store that the caller made."""
-        return RangeScheduler(store, pool=self._pool)
+        return RangeScheduler(store, pool=self._pool, observer=self._observer)

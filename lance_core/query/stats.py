@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-PlanKind = Literal["ann", "exact", "scan"]
+PlanKind = Literal["ann", "exact", "text", "hybrid", "scan"]
 StopReason = Literal["complete", "probe_limit", "no_more_rows"]
 
 

@@ -13,3 +13,8 @@ PREFILTER = "prefilter"
 POSTFILTER = "postfilter"
 MERGE = "merge"
 TAKE = "take"
+FUSE = "fuse"
+
+OF_VECTOR = "vector/"
+OF_TEXT = "text/"
+"""Before the steps of the queries of which a hybrid one is made."""

@@ -44,6 +44,7 @@ WhyNotReason = Literal[
     "lost_in_refine",
     "not_reached",
     "given_up",
+    "no_match",
     "beaten",
 ]
 
@@ -75,7 +76,9 @@ class WhyNot:
     - ``not_reached``: the walk through the graph did not come to it; a larger ``ef`` may help;
     - ``given_up``: the search gave it up early by a bound below its estimate, which holds with high
       probability only, though that estimate is near enough;
-    - ``beaten``: ``rank`` rows are as near, of which ``wanted`` were taken.
+    - ``no_match``: its texts are not what a query for words looks for;
+    - ``beaten``: ``rank`` rows are as near, of which ``wanted`` were taken; of a query for words
+      its ``score`` and the last one taken are told.
 
     ``detail`` holds the facts named above.
     """
@@ -104,7 +107,8 @@ _SENTENCES: Mapping[str, str] = {
     "lost_in_refine": "was not among the candidates that were scored exactly",
     "not_reached": "was not reached by the walk through the graph",
     "given_up": "was given up early by a bound of its estimate that did not hold",
-    "beaten": "is beaten by nearer rows",
+    "no_match": "has not the words that are looked for",
+    "beaten": "is beaten by others",
 }
 
 

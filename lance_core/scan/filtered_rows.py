@@ -21,7 +21,7 @@ from lance_core.scan.projection import Projection
 from lance_core.scan.row_windows import RowWindow, bytes_of_rows, sizes_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,6 +83,7 @@ def scan_passing(
     *,
     limit: int | None = None,
     offset: int = 0,
+    fragment_ids: Container[int] | None = None,
     batch_rows: int = 8192,
     batch_bytes: int = 8 << 20,
 ) -> Iterator[pa.RecordBatch]:
@@ -104,6 +105,8 @@ def scan_passing(
         Most rows to return; None = all.
     offset
         Rows that pass to skip first; of them only the columns of the test are read.
+    fragment_ids
+        Read only these fragments; None = all.
     batch_rows, batch_bytes
         Largest batch; a batch never spans fragments, and a single row may have more bytes.
 
@@ -114,7 +117,7 @@ def scan_passing(
     UnsupportedFeatureError
         A column or file needs a feature that this release lacks.
     """
-    scan = _PassingScan(files, snapshot, projection, test, batch_rows)
+    scan = _PassingScan(files, snapshot, projection, test, batch_rows, fragment_ids)
     scan.to_skip = offset
     scan.wanted = sys.maxsize if limit is None else limit
     dictionaries = SharedDictionaries(projection.schema)
@@ -147,6 +150,7 @@ class _PassingScan:
         projection: Projection,
         test: RowTest,
         batch_rows: int,
+        fragment_ids: Container[int] | None,
     ) -> None:
         self.to_skip = 0
         self.wanted = sys.maxsize
@@ -155,6 +159,7 @@ class _PassingScan:
         self._test = test
         self._projection = projection
         self._batch_rows = batch_rows
+        self._fragment_ids = fragment_ids
         self._share = 0.0
         self._row_seconds = 0.0
 
@@ -187,12 +192,16 @@ class _PassingScan:
         """Yield what finds the rows of a window; opens files when it gets there."""
         first_rank = 0
         for fragment in self._snapshot.fragments:
-            known = self._test.known(fragment)
-            if known is None:
-                yield from self._judged_windows(fragment, first_rank)
-            elif len(known) > 0:
-                yield from self._known_windows(fragment, first_rank, known)
+            if self._fragment_ids is None or fragment.id in self._fragment_ids:
+                yield from self._windows_of(fragment, first_rank)
             first_rank += self._files.num_live_rows(self._snapshot, fragment)
+
+    def _windows_of(self, fragment: Fragment, first_rank: int) -> Iterator[Callable[[], RowWindow]]:
+        known = self._test.known(fragment)
+        if known is None:
+            yield from self._judged_windows(fragment, first_rank)
+        elif len(known) > 0:
+            yield from self._known_windows(fragment, first_rank, known)
 
     def _known_windows(
         self, fragment: Fragment, first_rank: int, known: ChosenRows

@@ -39,7 +39,7 @@ def addresses_of(
     InvalidRequestError
         A name is negative, no live row has that rank or stable id, or ``by`` is something else.
     """
-    if by not in get_args(RowName):
+    if str(by) not in get_args(RowName):
         known = ", ".join(get_args(RowName))
         raise InvalidRequestError(f"by is {by!r}; use one of: {known}")
     for name in names[names < 0][:1].tolist():

@@ -37,7 +37,7 @@ def scan_rows(
     *,
     limit: int | None = None,
     offset: int = 0,
-    fragment_ids: Container[FragmentId] | None = None,
+    fragment_ids: Container[int] | None = None,
     batch_rows: int = 8192,
     batch_bytes: int = 8 << 20,
 ) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def _windows(
     sizes: WindowSizes,
     first: int,
     last: int,
-    fragment_ids: Container[FragmentId] | None,
+    fragment_ids: Container[int] | None,
 ) -> Iterator[Callable[[], list[pa.Array]]]:
     """Yield what reads the live rows of ranks ``[first, last)``; opens files when it gets there."""
     first_rank = 0

@@ -16,7 +16,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.table.base_paths import refuse_base
-from lance_core.table.commits_since import Commit, Lineage
+from lance_core.table.commits_since import Lineage
 from lance_core.table.conflict_rules import Side, Verdict
 from lance_core.table.conflicts import verdict
 from lance_core.table.flags import Feature
@@ -30,13 +30,18 @@ from lance_core.table.transaction_to_proto import transaction_to_bytes
 from lance_core.table.version_hint import write_version_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lance_core.io.scheduler import RangeScheduler
     from lance_core.proto import table_pb2
     from lance_core.table.base_paths import OpenBase
+    from lance_core.table.commits_since import Commit
     from lance_core.table.manifest import Manifest
     from lance_core.table.reuse_history import ReuseHistory
+
+    CommitCheck = Callable[[Commit], None]
+    """Sees each commit that others made since a transaction read the dataset, oldest first, before
+    the transaction is committed; raises if it must not be, whatever the rules of conflicts say."""
 
 _NEW = NewDataset()
 _FIRST_PAUSE_S = 0.002
@@ -46,8 +51,8 @@ _LONGEST_PAUSE_S = 0.2
 class ReuseWriter(Protocol):
     """Makes the entry of the reuse history for a deferred rewrite."""
 
-    def __call__(self, newest: Manifest) -> table_pb2.IndexMetadata:
-        """Return the newest entry with the rewrite added to it.
+    def __call__(self, newest: Manifest) -> table_pb2.IndexMetadata | None:
+        """Return the newest entry with the rewrite added to it; None where nobody has to follow.
 
         Called at every attempt: the rewrite then takes part in the history as the version after
         ``newest``.
@@ -60,6 +65,7 @@ def commit(
     *,
     new: NewDataset = _NEW,
     reuse: ReuseWriter | None = None,
+    check: CommitCheck | None = None,
     open_base: OpenBase = refuse_base,
     max_attempts: int = 20,
 ) -> Snapshot:
@@ -79,6 +85,8 @@ def commit(
         How to make the dataset, if the transaction does.
     reuse
         For a rewrite that leaves indices as they are, to be led through the reuse history.
+    check
+        Sees what others committed, besides the rules of conflicts. What it raises ends the commit.
     open_base
         Gives the means to read files of other datasets, for a rebase and for the snapshot returned.
     max_attempts
@@ -107,7 +115,7 @@ def commit(
     -----
     Lance table format, section "Committing"; raced against pylance 14.0.2.
     """
-    attempt = _Attempt(scheduler, transaction, new, reuse, open_base)
+    attempt = _Attempt(scheduler, transaction, new, reuse, check, open_base)
     for number in range(max_attempts):
         version = attempt.make()
         if version is not None:
@@ -129,12 +137,14 @@ class _Attempt:
         transaction: Transaction,
         new: NewDataset,
         reuse: ReuseWriter | None,
+        check: CommitCheck | None,
         open_base: OpenBase,
     ) -> None:
         self._scheduler = scheduler
         self._transaction = transaction
         self._new = new
         self._reuse = reuse
+        self._check_theirs = _let_pass if check is None else check
         self._open_base = open_base
         self._lineage = Lineage(scheduler)
         self._written: bytes | None = None
@@ -153,6 +163,7 @@ class _Attempt:
         for each in commits:
             if each.transaction.uuid == self._transaction.uuid:
                 return each.version
+            self._check_theirs(each)
         newest = lineage.newest
         if newest is None:
             addition = Addition(fold=lambda coverage: coverage)
@@ -223,6 +234,10 @@ class _Attempt:
         if data != self._written:
             self._scheduler.store.put(transaction_path(self._transaction.file_name), data)
             self._written = data
+
+
+def _let_pass(_: Commit) -> None:
+    """Object to nothing."""
 
 
 def _has_no_files(base: Manifest | None) -> bool:

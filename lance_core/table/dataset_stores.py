@@ -59,7 +59,7 @@ def open_dataset_store(
         As ``open_store``, or the URI names no table, or boto3 is not installed.
     """
     options = {} if storage_options is None else dict(storage_options)
-    of_store = {name: options[name] for name in options if name.lower() != ENDPOINT_OPTION}
+    of_store = options_of_files(options)
     if not uri.startswith(_SCHEME):
         return _tiered(open_store(uri, of_store), disk_tier)
     place = _DynamoPlace.of(uri)
@@ -67,6 +67,19 @@ def open_dataset_store(
     _, _, base_uri = place.path.partition("/")
     store = _tiered(open_store(f"s3://{place.path}", of_store), disk_tier)
     return ExternallyVersionedStore(store, rows, unquote(base_uri), uri=uri)
+
+
+def options_of_files(storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the store of files, without those of who decides on versions.
+
+    Examples
+    --------
+    >>> options_of_files({"dynamodb_endpoint": "http://127.0.0.1:1", "aws_region": "x"})
+    {'aws_region': 'x'}
+    """
+    return {
+        name: value for name, value in storage_options.items() if name.lower() != ENDPOINT_OPTION
+    }
 
 
 def _tiered(store: ObjectStore, disk_tier: DiskTier | None) -> ObjectStore:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from lance_core.errors import (
+    BranchNotFoundError,
     CorruptFileError,
     InvalidRequestError,
     ObjectExistsError,
     ObjectNotFoundError,
-    VersionNotFoundError,
+    TagNotFoundError,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def read_tag(store: ObjectStore, name: str) -> Tag:
     ------
     InvalidRequestError
         That is no name of a tag.
-    VersionNotFoundError
+    TagNotFoundError
         There is no such tag; the message names those that exist.
     CorruptFileError
         The file cannot be understood.
@@ -88,7 +89,8 @@ def read_tag(store: ObjectStore, name: str) -> Tag:
     try:
         members = _Members(path, _read(store, path))
     except ObjectNotFoundError:
-        raise _none_such("tag", name, _names(store, TAGS_FOLDER, _is_tag_name)) from None
+        known = _names(store, TAGS_FOLDER, _is_tag_name)
+        raise TagNotFoundError(_none_such("tag", name, known)) from None
     return Tag(
         name=name,
         version=members.number("version"),
@@ -138,12 +140,13 @@ def branch_names(store: ObjectStore) -> list[str]:
 
 
 def read_branch(store: ObjectStore, name: str) -> Branch:
-    """Read what is recorded of a branch; errors as `read_tag`."""
+    """Read what is recorded of a branch; errors as `read_tag`, or ``BranchNotFoundError``."""
     path = _branch_path(name)
     try:
         members = _Members(path, _read(store, path))
     except ObjectNotFoundError:
-        raise _none_such("branch", name, _names(store, BRANCHES_FOLDER, _is_branch_name)) from None
+        known = _names(store, BRANCHES_FOLDER, _is_branch_name)
+        raise BranchNotFoundError(_none_such("branch", name, known)) from None
     return Branch(
         name=name,
         parent_branch=members.optional("parentBranch", str),
@@ -256,9 +259,9 @@ def _read(store: ObjectStore, path: str) -> object:
         raise CorruptFileError(path, f"no JSON: {error}") from error
 
 
-def _none_such(kind: str, name: str, known: list[str]) -> VersionNotFoundError:
+def _none_such(kind: str, name: str, known: list[str]) -> str:
     names = "none" if len(known) == 0 else ", ".join(known)
-    return VersionNotFoundError(f'there is no {kind} "{name}"; there are: {names}')
+    return f'there is no {kind} "{name}"; there are: {names}'
 
 
 def _write(

@@ -161,17 +161,27 @@ def open_listed(
 
 
 def list_versions(scheduler: RangeScheduler) -> list[VersionInfo]:
-    """Describe all versions of the history, oldest first; reads every manifest.
+    """Describe all versions of the history, oldest first; reads every manifest."""
+    return page_of_versions(scheduler)[0]
 
-    A caller that wants a page of a long history takes ``list_manifests`` and calls
-    ``version_info`` for the page.
-    """
-    history = [
-        location
-        for location in list_manifests(scheduler.store)
-        if not is_detached(location.version)
-    ]
-    return for_each(scheduler.store, partial(version_info, scheduler), history)
+
+def page_of_versions(
+    scheduler: RangeScheduler,
+    after: int | None = None,
+    limit: int | None = None,
+    *,
+    descending: bool = False,
+) -> tuple[list[VersionInfo], bool]:
+    """Describe versions that follow one, and tell whether there are more; reads their manifests."""
+    history = [each for each in list_manifests(scheduler.store) if not is_detached(each.version)]
+    if descending:
+        history.reverse()
+    if after is not None:
+        history = [each for each in history if (each.version < after) == descending]
+        history = [each for each in history if each.version != after]
+    page = history[:limit]
+    found = for_each(scheduler.store, partial(version_info, scheduler), page)
+    return found, len(page) < len(history)
 
 
 def version_info(scheduler: RangeScheduler, location: ManifestLocation) -> VersionInfo:

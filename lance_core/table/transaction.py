@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import uuid
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from lance_core.proto import file_pb2, table_pb2, transaction_pb2
 
 TRANSACTIONS_FOLDER = "_transactions"
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+"""Of a transaction that says nothing about itself."""
 
 
 @dataclass(frozen=True, slots=True)

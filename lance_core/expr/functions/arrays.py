@@ -89,7 +89,7 @@ _TRUTH = always(pa.bool_())
 _LENGTH = (
     "(list)",
     takes(any_list),
-    always(pa.int64()),
+    always(pa.uint64()),
     lambda given, _: pc.list_value_length(given),
 )
 HAS = Function("array_has", "(list, item)", takes_list_and_item, _TRUTH, _has)

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expr.compare import compare_bits
-from lance_core.expr.functions.per_value import with_constants
+from lance_core.expr.functions.rounding import rounding
 from lance_core.expr.functions.signature import (
     Function,
     always,
+    floating,
     like_first,
     number,
     real,
     takes,
     takes_alike,
-    whole,
 )
 
 if TYPE_CHECKING:
@@ -29,20 +29,9 @@ if TYPE_CHECKING:
 def _absolute(values: pa.Array) -> pa.Array:
     if pa.types.is_unsigned_integer(values.type):
         return values
+    if pa.types.is_float16(values.type):
+        return pc.abs(values.cast(pa.float32())).cast(values.type)
     return pc.abs_checked(values)
-
-
-def _rounded(values: pa.Array, others: Sequence[Values]) -> pa.Array:
-    return with_constants(_round, values, others, values.type)
-
-
-def _round(values: pa.Array, digits: int = 0) -> pa.Array:
-    is_float = pa.types.is_floating(values.type)
-    return (
-        pc.round(values, max(min(digits, 300), -300), "half_towards_infinity")
-        if (is_float or digits < 0 or pa.types.is_decimal(values.type))
-        else values
-    )
 
 
 def _chosen(operator: str, values: pa.Array, others: Sequence[Values]) -> pa.Array:
@@ -60,7 +49,7 @@ def _null_if(values: pa.Array, others: Sequence[Values]) -> pa.Array:
 
 FUNCTIONS = (
     Function("abs", "(number)", takes(number), like_first, lambda values, _: _absolute(values)),
-    Function("round", "(number[, digits])", takes(number, whole, optional=1), like_first, _rounded),
+    rounding(None),
     Function(
         "power",
         "(number, number)",
@@ -75,8 +64,8 @@ FUNCTIONS = (
         always(pa.bool_()),
         lambda values, _: pc.is_nan(values),
     ),
-    Function("sqrt", "(number)", takes(real), like_first, lambda values, _: pc.sqrt(values)),
-    Function("ln", "(number)", takes(real), like_first, lambda values, _: pc.ln(values)),
+    Function("sqrt", "(number)", takes(floating), like_first, lambda values, _: pc.sqrt(values)),
+    Function("ln", "(number)", takes(floating), like_first, lambda values, _: pc.ln(values)),
     Function(
         "greatest",
         "(value, value, ...)",

@@ -73,17 +73,20 @@ def whole(kind: pa.DataType) -> pa.DataType | None:
 
 
 def number(kind: pa.DataType) -> pa.DataType | None:
-    """Take numbers; halves as floats, as Arrow computes with those only."""
+    """Take numbers."""
     if pa.types.is_null(kind):
         return pa.int64()
-    if pa.types.is_float16(kind):
-        return pa.float32()
     return kind if is_number(kind) else None
 
 
 def real(kind: pa.DataType) -> pa.DataType | None:
     """Take numbers, as float64."""
     return pa.float64() if is_number(kind) or pa.types.is_null(kind) else None
+
+
+def floating(kind: pa.DataType) -> pa.DataType | None:
+    """Take numbers, all but float32 as float64."""
+    return kind if pa.types.is_float32(kind) else real(kind)
 
 
 def moment(kind: pa.DataType) -> pa.DataType | None:

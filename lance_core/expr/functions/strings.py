@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from lance_core.expr.functions.signature import (
 )
 from lance_core.expr.made_size import require_size
 from lance_core.expr.regex_syntax import translated
+from lance_core.expr.words import have_words, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,6 @@ _LONGEST = 1 << 40
 _LONGEST_EXPRESSION = 10_000
 """Characters of a regular expression; larger ones take whole seconds to prepare."""
 _FLAGS = frozenset("imsuxU")
-_TOKEN = re.compile(r"[^\W_]+")
 
 
 def _is_ascii(texts: pa.Array) -> bool:
@@ -129,12 +128,7 @@ def _repeated(value: pa.Scalar, rows: pa.Array) -> int:
 
 
 def _has_tokens(texts: pa.Array, asked: str) -> pa.Array:
-    tokens = _tokens(asked)
-    return per_value(texts, lambda each: tokens <= _tokens(each), pa.bool_())
-
-
-def _tokens(given: str) -> set[str]:
-    return set(_TOKEN.findall(given))
+    return have_words(texts, words(asked))
 
 
 def _sha256(each: str | bytes) -> bytes:

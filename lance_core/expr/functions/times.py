@@ -13,6 +13,7 @@ from lance_core.expr.functions.per_value import with_constants
 from lance_core.expr.functions.signature import Function, always, moment, takes, text
 from lance_core.expr.kinds import is_moment, is_text
 from lance_core.expr.lists import as_array
+from lance_core.expr.zones import PER_SECOND, instants, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from lance_core.expr.convert import Values
     from lance_core.expr.functions.signature import Types
 
-_SHORT_UNITS = ("microsecond", "millisecond", "second", "minute", "hour")
-_UNITS = (*_SHORT_UNITS, "day", "week", "month", "quarter", "year")
+_SHORT_UNITS = ("microsecond", "millisecond", "second", "minute")
+_UNITS = (*_SHORT_UNITS, "hour", "day", "week", "month", "quarter", "year")
 
 
 def _truncated(units: pa.Array, others: Sequence[Values]) -> pa.Array:
@@ -39,18 +40,21 @@ def _truncate(moments: pa.Array, unit: str) -> pa.Array:
     name = unit.lower()
     if name not in _UNITS:
         raise TypeMismatchError(f"date_trunc knows {', '.join(_UNITS)}, not {unit[:40]!r}")
-    zone = moments.type.tz
-    local = moments if zone is None else pc.local_timestamp(moments)
+    kind = moments.type
+    is_short = name in _SHORT_UNITS  # as long, and beginning together, in all zones
+    local = moments.cast(pa.timestamp(kind.unit)) if is_short else wall_clock(moments)
     floor = pc.floor_temporal(local, unit=name, week_starts_monday=True)
-    if zone is None:
-        return floor
-    if name in _SHORT_UNITS:  # an hour that comes twice stays the one that it is
+    if is_short or kind.tz is None:
+        return floor.cast(kind)
+    if name == "hour":  # one that comes twice stays the one that it is
         return pc.subtract(moments, pc.subtract(local, floor))
-    return pc.assume_timezone(floor, zone, ambiguous="earliest", nonexistent="latest")
+    return instants(floor, kind.tz)
 
 
-def _seconds(moments: pa.Array) -> pa.Array:
-    return moments.cast(pa.timestamp("s", moments.type.tz), safe=False).cast(pa.int64())
+def _epochs(units: pa.Array, others: Sequence[Values]) -> pa.Array:
+    """Return seconds since 1970, with those behind the point."""
+    moments = as_array(others[0], len(units))
+    return pc.divide(convert(moments, pa.float64()), float(PER_SECOND[moments.type.unit]))
 
 
 _PARTS: Mapping[str, Callable[[pa.Array], pa.Array]] = {
@@ -64,20 +68,21 @@ _PARTS: Mapping[str, Callable[[pa.Array], pa.Array]] = {
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
-    "epoch": _seconds,
 }
 
 
 def _parts(units: pa.Array, others: Sequence[Values]) -> pa.Array:
     moments = as_array(others[0], len(units))
-    return with_constants(_take_part, moments, [_one(units)], pa.int64())
+    return with_constants(_take_part, moments, [_one(units)], pa.int32())
 
 
 def _take_part(moments: pa.Array, unit: str) -> pa.Array:
     take = _PARTS.get(unit.lower())
     if take is None:
-        raise TypeMismatchError(f"date_part knows {', '.join(_PARTS)}, not {unit[:40]!r}")
-    return take(moments).cast(pa.int64())
+        raise TypeMismatchError(
+            f"date_part knows {', '.join(_PARTS)} and, as a literal, epoch, not {unit[:40]!r}"
+        )
+    return take(wall_clock(moments)).cast(pa.int32())
 
 
 def _readable(types: Types) -> Types | None:
@@ -101,10 +106,15 @@ def _stamps_in(values: pa.Array, unit: str) -> pa.Array:
 
 
 def _days(values: pa.Array, others: Sequence[Values]) -> pa.Array:
-    if pa.types.is_date(values.type):
-        return convert(values, pa.date32())
-    return convert(_stamps_in(values, "us"), pa.date32())
+    if pa.types.is_integer(values.type):
+        values = _stamps_in(values, "us")
+    return convert(values, pa.date32())
 
+
+EPOCH = Function(
+    "date_part", "(unit, date or timestamp)", takes(text, moment), always(pa.float64()), _epochs
+)
+"""The part of that name, alone of them no whole number."""
 
 FUNCTIONS = (
     Function(
@@ -115,7 +125,7 @@ FUNCTIONS = (
         _truncated,
     ),
     Function(
-        "date_part", "(unit, date or timestamp)", takes(text, moment), always(pa.int64()), _parts
+        "date_part", "(unit, date or timestamp)", takes(text, moment), always(pa.int32()), _parts
     ),
     Function("to_timestamp", "(text or seconds)", _readable, always(pa.timestamp("ns")), _stamps),
     Function("to_date", "(text)", _readable, always(pa.date32()), _days),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lance_core.expr.index_query import LeafQuery
-    from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
+    from lance_core.index.scalar.segment import Check, RowNames, ScalarSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +91,7 @@ class BitmapSegment:
         return RowAnswer.exact(rows, nulls)
 
 
-def open_bitmap(source: SegmentSource) -> BitmapSegment:
+def open_bitmap(source: ScalarSource) -> BitmapSegment:
     """Open a BITMAP: reads the end of its file and the keys; errors as `open_scalar_segment`."""
     file = BitmapFile.open(source, source.column_type)
     return BitmapSegment(file, _num_trusted(file))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.fragment_rows import FragmentRows
     from lance_core.index.scalar.key_ranges import KeyRanges
     from lance_core.index.scalar.keys import Keys
-    from lance_core.index.scalar.segment import Check, SegmentSource
+    from lance_core.index.scalar.segment import Check, ScalarSource
 
 _FILE = "bitmap_page_lookup.lance"
 _SETS_AT_ONCE = 1024
@@ -65,7 +65,7 @@ class BitmapFile:
         Rows of the file for the null key, of which there should be one or none.
     """
 
-    source: SegmentSource
+    source: ScalarSource
     reader: LanceFileReader
     sets: ColumnTarget
     key_type: pa.DataType
@@ -74,7 +74,7 @@ class BitmapFile:
     null_rows: NDArray[np.int64]
 
     @classmethod
-    def open(cls, source: SegmentSource, key_type: pa.DataType) -> BitmapFile:
+    def open(cls, source: ScalarSource, key_type: pa.DataType) -> BitmapFile:
         """Read the end of the file and its keys; errors as `open_scalar_segment`.
 
         Parameters

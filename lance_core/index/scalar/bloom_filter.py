@@ -12,10 +12,10 @@ from lance_core.errors import CorruptFileError, InvalidRequestError
 from lance_core.expr.index_query import AnyOf
 from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.null_rows import ZONE_NULLS, NullRows
-from lance_core.index.scalar.stored_columns import find_stored, read_stored
 from lance_core.index.scalar.value_hashes import can_be_hashed, value_hashes
 from lance_core.index.scalar.zone_segment import ZoneSegment
 from lance_core.index.scalar.zones import ZONE_COLUMNS, flags, zones_of
+from lance_core.index.stored_columns import find_stored, read_stored
 from lance_core.kernels.bloom import BLOCK_BYTES, may_hold_any
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lance_core.expr.index_query import LeafQuery
     from lance_core.file.reader import ColumnTarget, LanceFileReader
-    from lance_core.index.scalar.segment import Check, SegmentSource
+    from lance_core.index.scalar.segment import Check, ScalarSource
 
 _FILE = "bloomfilter.lance"
 _NULL_COLUMN = {"has_null": pa.bool_()}
@@ -37,7 +37,7 @@ _MOST_ZONES = 1024
 _BLOCKS_AT_ONCE = 8
 
 
-def open_bloom_filter(source: SegmentSource) -> ZoneSegment:
+def open_bloom_filter(source: ScalarSource) -> ZoneSegment:
     """Read where the zones of a segment are, not their filters; errors as ``open_scalar_segment``.
 
     Notes
@@ -63,7 +63,7 @@ def open_bloom_filter(source: SegmentSource) -> ZoneSegment:
 class _Filters:
     """Values by filters, which are read by blocks of some megabytes and kept in the cache."""
 
-    source: SegmentSource
+    source: ScalarSource
     reader: LanceFileReader
     target: ColumnTarget
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.btree_pages import BTreePage, PageLookup
     from lance_core.index.scalar.fragment_rows import FragmentRows
     from lance_core.index.scalar.key_ranges import KeyRanges
-    from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
+    from lance_core.index.scalar.segment import Check, RowNames, ScalarSource
 
 _LOOKUP_FILE = "page_lookup.lance"
 _DATA_FILE = "page_data.lance"
@@ -63,7 +63,7 @@ class BTreeSegment:
         Pages that one search reads and holds at a time.
     """
 
-    source: SegmentSource
+    source: ScalarSource
     lookup: PageLookup
     reader: LanceFileReader
     columns: tuple[ColumnTarget, ColumnTarget]
@@ -189,7 +189,7 @@ class BTreeSegment:
         return pages
 
 
-def open_btree(source: SegmentSource) -> BTreeSegment:
+def open_btree(source: ScalarSource) -> BTreeSegment:
     """Open a BTREE: reads the ends of its files and the lookup; errors as `open_scalar_segment`."""
     lookup_file = source.open(_LOOKUP_FILE)
     metadata = lookup_file.schema.metadata
@@ -222,7 +222,7 @@ def _page_rows(text: str | None, path: str) -> int:
 
 
 def _page_columns(
-    source: SegmentSource, reader: LanceFileReader
+    source: ScalarSource, reader: LanceFileReader
 ) -> tuple[ColumnTarget, ColumnTarget]:
     """Find the columns by their places: older writers call the second one ``row_ids``."""
     names = reader.schema.names

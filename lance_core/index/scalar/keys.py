@@ -255,6 +255,15 @@ def keys_of(array: pa.Array) -> Keys:
     raise UnusableSegmentError(f"keys of type {kind} are not supported")
 
 
+def has_order(kind: pa.DataType) -> bool:
+    """Tell whether values of a type have an order, so that `keys_of` takes them."""
+    try:
+        keys_of(pa.nulls(0, kind))
+    except UnusableSegmentError:
+        return False
+    return True
+
+
 def has_prefixes(kind: pa.DataType) -> bool:
     """Tell whether values of a type can begin with others."""
     return kind in _TEXTS

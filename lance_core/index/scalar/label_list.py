@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lance_core.expr.index_query import LeafQuery
-    from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
+    from lance_core.index.scalar.segment import Check, RowNames, ScalarSource
 
 _NULLS = "lance:label_list_nulls"
 
@@ -100,7 +100,7 @@ class LabelListSegment:
         return RowAnswer.exact(rows, nulls)
 
 
-def open_label_list(source: SegmentSource) -> LabelListSegment:
+def open_label_list(source: ScalarSource) -> LabelListSegment:
     """Open a LABEL_LIST: reads the end of its file and the keys.
 
     Errors as `open_scalar_segment`.

@@ -14,8 +14,8 @@ from lance_core.expr.index_query import ContainsAll, StartsWith
 from lance_core.index.registry import IndexKind, UnusableSegmentError
 from lance_core.index.scalar.answer import RowAnswer
 from lance_core.index.scalar.fragment_rows import NO_ROWS, KeptRows, intersect, num_rows
-from lance_core.index.scalar.stored_columns import find_stored, read_stored
 from lance_core.index.scalar.trigrams import trigrams
+from lance_core.index.stored_columns import find_stored, read_stored
 from lance_core.table.treemap import decode_bitmaps
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lance_core.expr.index_query import LeafQuery
     from lance_core.file.reader import ColumnTarget, LanceFileReader
     from lance_core.index.scalar.fragment_rows import FragmentRows
-    from lance_core.index.scalar.segment import Check, RowNames, SegmentSource
+    from lance_core.index.scalar.segment import Check, RowNames, ScalarSource
 
 _FILE = "ngram_postings.lance"
 _TOKENS = "tokens"
@@ -35,7 +35,7 @@ _MOST_POSTINGS = 64
 """Postings that are intersected at most: more would not make a set much smaller."""
 
 
-def open_ngram(source: SegmentSource) -> NgramSegment:
+def open_ngram(source: ScalarSource) -> NgramSegment:
     """Read the numbers of the trigrams; errors as ``open_scalar_segment``.
 
     Notes
@@ -70,7 +70,7 @@ class NgramSegment:
         The rows of the table of each.
     """
 
-    source: SegmentSource
+    source: ScalarSource
     reader: LanceFileReader
     tokens: NDArray[np.uint32]
     postings: ColumnTarget

@@ -12,7 +12,7 @@ from lance_core.index.scalar.tree_map import decode_tree_map
 if TYPE_CHECKING:
     from lance_core.file.reader import LanceFileReader
     from lance_core.index.scalar.fragment_rows import FragmentRows
-    from lance_core.index.scalar.segment import SegmentSource
+    from lance_core.index.scalar.segment import ScalarSource
 
 ZONE_NULLS = "null_bitmap"
 """Where the files of zone-based indices say which buffer holds their nulls."""
@@ -34,12 +34,12 @@ class NullRows:
         Number of the buffer.
     """
 
-    source: SegmentSource
+    source: ScalarSource
     reader: LanceFileReader
     buffer: int
 
     @classmethod
-    def find(cls, source: SegmentSource, reader: LanceFileReader, key: str) -> NullRows | None:
+    def find(cls, source: ScalarSource, reader: LanceFileReader, key: str) -> NullRows | None:
         """Return the nulls that a file has, None where it says nothing of them.
 
         Parameters

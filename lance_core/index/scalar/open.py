@@ -14,19 +14,19 @@ from lance_core.index.scalar.bloom_filter import open_bloom_filter
 from lance_core.index.scalar.btree import open_btree
 from lance_core.index.scalar.label_list import open_label_list
 from lance_core.index.scalar.ngram import open_ngram
-from lance_core.index.scalar.segment import SegmentSource
+from lance_core.index.scalar.segment import ScalarSource
 from lance_core.index.scalar.zone_map import open_zone_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lance_core.cache.byte_cache import ByteCache
-    from lance_core.index.scalar.segment import ScalarSegment
+    from lance_core.index.scalar.segment import ValueSegment
     from lance_core.schema.field import LanceField
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexMetadata
 
-_READERS: Mapping[IndexKind, Callable[[SegmentSource], ScalarSegment]] = {
+_READERS: Mapping[IndexKind, Callable[[ScalarSource], ValueSegment]] = {
     IndexKind.BTREE: open_btree,
     IndexKind.BITMAP: open_bitmap,
     IndexKind.LABEL_LIST: open_label_list,
@@ -38,7 +38,7 @@ _READERS: Mapping[IndexKind, Callable[[SegmentSource], ScalarSegment]] = {
 
 def open_scalar_segment(
     folder: Place, metadata: IndexMetadata, cache: ByteCache, field: LanceField
-) -> ScalarSegment:
+) -> ValueSegment:
     """Open a segment, which all versions that have it share.
 
     Reads the ends of its files and the small part that every query needs; the rest is read when a
@@ -62,13 +62,13 @@ def open_scalar_segment(
     CorruptFileError
         A file is missing, or contradicts the format.
     """
-    source = SegmentSource(folder, metadata, field, cache)
+    source = ScalarSource(folder, metadata, cache, field)
     # A column that has changed its type has lost its indices; the type is here to be safe.
     key = source.key("scalar segment", str(source.column_type))
     return cache.get_or_load(key, lambda: _open(source))
 
 
-def _open(source: SegmentSource) -> ScalarSegment:
+def _open(source: ScalarSource) -> ValueSegment:
     kind = classify(source.metadata)
     if isinstance(kind, Unusable):
         raise UnusableSegmentError(kind.reason)
@@ -80,7 +80,7 @@ def _open(source: SegmentSource) -> ScalarSegment:
     return reader(source)
 
 
-def _kind_by_files(source: SegmentSource) -> IndexKind:
+def _kind_by_files(source: ScalarSource) -> IndexKind:
     """Tell the kind of a segment whose writer did not: by the files that there are."""
     is_list = pa.types.is_list(source.column_type) or pa.types.is_large_list(source.column_type)
     kinds = {

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.index.registry import IndexKind, UnusableSegmentError
+from lance_core.index.registry import IndexKind
 from lance_core.index.scalar.key_ranges import can_be_ranges, key_ranges
-from lance_core.index.scalar.keys import keys_of
+from lance_core.index.scalar.keys import has_order
 from lance_core.index.scalar.null_rows import ZONE_NULLS, NullRows
-from lance_core.index.scalar.stored_columns import read_stored
 from lance_core.index.scalar.zone_bounds import ZoneBounds
 from lance_core.index.scalar.zone_segment import ZoneSegment
 from lance_core.index.scalar.zones import ZONE_COLUMNS, whole_numbers, zones_of
+from lance_core.index.stored_columns import read_stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.expr.index_query import LeafQuery
-    from lance_core.index.scalar.segment import Check, SegmentSource
+    from lance_core.index.scalar.segment import Check, ScalarSource
 
 _FILE = "zonemap.lance"
 _COUNTS = {"null_count": pa.uint32(), "nan_count": pa.uint32()}
 
 
-def open_zone_map(source: SegmentSource) -> ZoneSegment:
+def open_zone_map(source: ScalarSource) -> ZoneSegment:
     """Read the file of a segment; errors as ``open_scalar_segment``.
 
     Notes
@@ -37,7 +37,7 @@ def open_zone_map(source: SegmentSource) -> ZoneSegment:
     """
     reader = source.open(_FILE)
     kind, path = source.column_type, reader.path
-    values = {"min": kind, "max": kind} if _has_order(kind) else {}
+    values = {"min": kind, "max": kind} if has_order(kind) else {}
     columns = read_stored(reader, {**ZONE_COLUMNS, **_COUNTS, **values})
     zones = zones_of(columns[:3], path)
     nulls, nans = (whole_numbers(column, path) for column in columns[3:5])
@@ -54,14 +54,6 @@ def open_zone_map(source: SegmentSource) -> ZoneSegment:
         NullRows.find(source, reader, ZONE_NULLS),
         contents,
     )
-
-
-def _has_order(kind: pa.DataType) -> bool:
-    try:
-        keys_of(pa.array([], kind))
-    except UnusableSegmentError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lance_core.index.text.token_characters import NUM_CODES, token_characters
+from lance_core.expr.token_characters import NUM_CODES, token_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lance_core.index.text.parameters import TextParameters
 
 _BETWEEN, _OF_WORDS, _OF_OPERATORS = 0, 1, 2
+_RUNS = re.compile(b"%c+|%c+" % (_OF_WORDS, _OF_OPERATORS))
 _BLANKS = "\t\n\f\r "
 _OPERATORS = "!%&*+-/:<=>?^|~"
 
@@ -56,8 +57,9 @@ def pieces(text: str, parameters: TextParameters, classes: NDArray[np.uint8] | N
     """
     if classes is None:
         return [text] if parameters.base_tokenizer == "raw" else list(_ngrams(text, parameters))
-    runs = groupby(text, key=lambda character: int(classes[ord(character)]))
-    return ["".join(run) for kind, run in runs if kind != _BETWEEN]
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    runs = _RUNS.finditer(classes[codes].tobytes())
+    return [text[run.start() : run.end()] for run in runs]
 
 
 def _ngrams(text: str, parameters: TextParameters) -> Iterator[str]:

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.text.source import stored_column
+from lance_core.index.stored_columns import stored_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.keys import CacheKey
     from lance_core.file.reader import LanceFileReader
-    from lance_core.index.text.source import TextSource
+    from lance_core.index.segment_source import SegmentSource
 
 _Number = TypeVar("_Number", np.uint32, np.uint64)
 _ROW_IDS = "_rowid"
@@ -42,14 +42,14 @@ class Documents:
         Whether documents are numbered in the order of their row ids, and not by rows of the file.
     """
 
-    source: TextSource
+    source: SegmentSource
     reader: LanceFileReader
     partition_id: int
     in_row_order: bool
 
     @classmethod
     def open(
-        cls, source: TextSource, file_name: str, partition_id: int, *, in_row_order: bool = False
+        cls, source: SegmentSource, file_name: str, partition_id: int, *, in_row_order: bool = False
     ) -> Documents:
         """Open the file; errors as `open_text_segment`."""
         reader = source.open(file_name)
@@ -69,20 +69,34 @@ class Documents:
 
     def total_tokens(self) -> int:
         """Return the sum of all lengths; reads nothing where the file tells it."""
+        told = self._told_tokens()
+        return int(self.lengths().sum(dtype=np.int64)) if told is None else told
+
+    def _told_tokens(self) -> int | None:
+        """Return the sum of all lengths as the file tells it, None if it does not."""
         told = self.reader.schema.metadata.get("total_tokens")
         if told is None:
-            return int(self.lengths().sum(dtype=np.int64))
+            return None
         if not told.isdecimal() or len(told) > _MOST_DIGITS:
             raise CorruptFileError(self.reader.path, f'"total_tokens" is "{told}"')
         return int(told)
 
     def lengths(self) -> NDArray[np.uint32]:
-        """Return how many tokens each document has, shape ``(n,)``; shared."""
-        return self._column(_LENGTHS, pa.uint32(), np.uint32)
+        """Return how many tokens each document has, shape ``(n,)``; shared.
+
+        Raises ``CorruptFileError`` if they are not as many as the file tells: wrong ones would be
+        wrong scores in silence.
+        """
+        return self.source.cache.get_or_load(self._key(_LENGTHS), self._read_lengths)
 
     def row_ids(self) -> NDArray[np.uint64]:
         """Return the row of each document, shape ``(n,)``; shared."""
         return self._column(_ROW_IDS, pa.uint64(), np.uint64)
+
+    @property
+    def holds_row_ids(self) -> bool:
+        """Whether `row_ids` would read nothing."""
+        return self._key(_ROW_IDS) in self.source.cache
 
     def elements(self) -> NDArray[np.uint32]:
         """Return which element of its row's list each document is, shape ``(n,)``; shared."""
@@ -90,7 +104,7 @@ class Documents:
 
     def row_ids_of(self, docs: NDArray[np.uint32]) -> NDArray[np.uint64]:
         """Return the rows of some documents; reads no others if the column is not held."""
-        if self.in_row_order or self._key(_ROW_IDS) in self.source.cache:
+        if self.in_row_order or self.holds_row_ids:
             return self.row_ids()[docs]
         (stored,) = self.reader.take([_ROW_IDS], docs.astype(np.int64))
         return self._values(stored, np.uint64)
@@ -100,6 +114,13 @@ class Documents:
 
     def _column(self, name: str, kind: pa.DataType, dtype: type[_Number]) -> NDArray[_Number]:
         return self.source.cache.get_or_load(self._key(name), lambda: self._read(name, kind, dtype))
+
+    def _read_lengths(self) -> NDArray[np.uint32]:
+        lengths = self._read(_LENGTHS, pa.uint32(), np.uint32)
+        told, found = self._told_tokens(), int(lengths.sum(dtype=np.int64))
+        if told is not None and told != found:
+            raise CorruptFileError(self.reader.path, f'"total_tokens" is not {found}')
+        return lengths
 
     def _read(self, name: str, kind: pa.DataType, dtype: type[_Number]) -> NDArray[_Number]:
         column = stored_column(self.reader, name, [kind])

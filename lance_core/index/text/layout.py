@@ -48,15 +48,12 @@ class PostingLayout:
         Postings of a block.
     is_varint
         Whether the last block, where it is not full, has varints.
-    has_impacts
-        Whether the file has the column of impacts.
     positions
         How positions are stored, None where there are none.
     """
 
     block_size: int
     is_varint: bool
-    has_impacts: bool
     positions: PositionCodec | None
 
     @classmethod
@@ -86,7 +83,7 @@ class PostingLayout:
         if size not in _BLOCK_SIZES or tail not in _TAILS:
             raise UnusableSegmentError(f"blocks of {size} postings with {tail} are not supported")
         names = reader.schema.names
-        return cls(int(size), _TAILS[tail], "_impacts" in names, _position_codec(names, told))
+        return cls(int(size), _TAILS[tail], _position_codec(names, told))
 
 
 def _position_codec(names: tuple[str, ...], told: Mapping[str, str]) -> PositionCodec | None:

@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.index.stored_columns import stored_column
 from lance_core.index.text.block_lists import list_items
-from lance_core.index.text.impacts import NO_IMPACTS
-from lance_core.index.text.positions import PositionList, starts_of
+from lance_core.index.text.positions import PositionList, go_on, starts_of
 from lance_core.index.text.postings import PostingList
-from lance_core.index.text.source import stored_column
-from lance_core.kernels.text_postings import SMALL_BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,8 +44,6 @@ class RowPostings:
         Those of row ids and frequencies.
     starts
         The rows of token ``i`` go from ``starts[i]`` to ``starts[i + 1]``; shape ``(n + 1,)``.
-    max_scores
-        The best score of each token, shape ``(n,)``.
     documents
         The documents.
     """
@@ -55,35 +51,38 @@ class RowPostings:
     reader: LanceFileReader
     columns: tuple[ColumnTarget, ColumnTarget]
     starts: NDArray[np.int64]
-    max_scores: NDArray[np.float32]
     documents: Documents
 
     @classmethod
     def of(cls, reader: LanceFileReader, documents: Documents) -> RowPostings:
         """Look at a file; errors as `open_text_segment`."""
         starts = _numbers(reader, "offsets", np.int64)
-        max_scores = _numbers(reader, "max_scores", np.float32)
         bounds = np.append(starts, reader.num_rows)
-        if len(max_scores) != len(starts) or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+        if bounds[0] != 0 or (np.diff(bounds) < 0).any():
             raise CorruptFileError(reader.path, '"offsets" are not those of its rows')
         columns = (
             stored_column(reader, "_rowid", [pa.uint64()]),
             stored_column(reader, "_frequency", [pa.float32()]),
         )
-        return cls(reader, columns, bounds, max_scores, documents)
+        return cls(reader, columns, bounds, documents)
 
     @property
     def num_tokens(self) -> int:
         """How many posting lists there are."""
-        return len(self.max_scores)
+        return len(self.starts) - 1
 
     @property
     def has_positions(self) -> bool:
         """Whether positions can be read."""
         return _POSITIONS in self.reader.schema.names
 
-    def read(self, tokens: Sequence[int]) -> list[PostingList]:
-        """Read the posting lists of some tokens in one go; errors as `PostingFile.read`."""
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many postings each token has."""
+        return np.diff(self.starts)
+
+    def read(self, tokens: Sequence[int], check: Callable[[], object] = go_on) -> list[PostingList]:
+        """Read the posting lists of some tokens in one go; see `PostingFile.read`."""
+        check()
         row_ids, frequencies = self.reader.read(self.columns, self._ranges(tokens))
         if row_ids.null_count + frequencies.null_count > 0:
             raise CorruptFileError(self.reader.path, "a posting has a null in its row")
@@ -94,9 +93,13 @@ class RowPostings:
         return [self._list(token, own_docs, own_counts) for token, own_docs, own_counts in found]
 
     def read_positions(
-        self, tokens: Sequence[int], postings: Sequence[PostingList]
+        self,
+        tokens: Sequence[int],
+        postings: Sequence[PostingList],
+        check: Callable[[], object] = go_on,
     ) -> list[PositionList]:
-        """Read the positions of some tokens in one go; errors as `PostingFile.read`."""
+        """Read the positions of some tokens in one go; see `PostingFile.read`."""
+        check()
         column = stored_column(self.reader, _POSITIONS, [pa.list_(pa.int32())])
         (stored,) = self.reader.read([column], self._ranges(tokens))
         firsts, items = list_items(stored, self.reader.path)
@@ -137,8 +140,7 @@ class RowPostings:
     ) -> PostingList:
         if (docs[1:] <= docs[:-1]).any():
             raise CorruptFileError(self.reader.path, f"postings of token {token} are out of order")
-        score = float(self.max_scores[token])
-        return PostingList(docs.copy(), counts.copy(), score, NO_IMPACTS, SMALL_BLOCK)
+        return PostingList(docs.copy(), counts.copy())
 
 
 def _numbers(reader: LanceFileReader, key: str, dtype: type[_Number]) -> NDArray[_Number]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError, InvalidRequestError
@@ -22,9 +22,14 @@ BASE_TOKENIZERS = ("simple", "whitespace", "raw", "ngram", "code")
 BLOCK_SIZES = (128, 256)
 """How many documents a block of a posting list may have."""
 
+JSON = "json"
+"""What ``lance_tokenizer`` is of columns of JSON documents."""
+
 _TEXT = "text"
 _CODE, _NGRAM = "code", "ngram"
-_CODE_FLAGS = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
+CODE_FLAGS = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
+"""Parameters of the base tokenizer ``code``."""
+
 _MOST = (1 << 32) - 1
 
 
@@ -55,6 +60,9 @@ class TextParameters:
         parts of their own, and whether the whole is a token too.
     index_operators
         Of the base tokenizer ``code``: whether runs of operators are tokens.
+    lance_tokenizer
+        ``text``, or ``json`` where texts are JSON documents: what the column is, so nobody asks
+        for it.
 
     Notes
     -----
@@ -79,9 +87,11 @@ class TextParameters:
     split_on_numerics: bool = False
     preserve_original: bool = False
     index_operators: bool = False
+    lance_tokenizer: str = "text"
 
 
-PARAMETER_NAMES = tuple(field.name for field in fields(TextParameters))
+_OF_COLUMN = "lance_tokenizer"
+PARAMETER_NAMES = tuple(field.name for field in fields(TextParameters) if field.name != _OF_COLUMN)
 
 _USUAL = TextParameters()
 
@@ -117,7 +127,7 @@ def given_parameters(given: Mapping[str, object]) -> TextParameters:
         if value is not None or name == "max_token_length"
     }
     base = wanted.get("base_tokenizer", "simple")
-    of_code = [name for name in _CODE_FLAGS if name in wanted]
+    of_code = [name for name in CODE_FLAGS if name in wanted]
     if base != _CODE and len(of_code) > 0:
         raise InvalidRequestError(f"{of_code[0]} needs base_tokenizer='code', not {base!r}")
     return _checked({**_usual_values(base), **wanted})
@@ -138,8 +148,8 @@ def read_parameters(params: str, path: str) -> TextParameters:
     CorruptFileError
         The text is no JSON object, or a value is none that the format knows.
     UnusableSegmentError
-        The tokens are made in a way that this release does not have: a base tokenizer with a
-        dictionary, or of JSON documents.
+        The tokens are made in a way that this release does not have, as by a base tokenizer with a
+        dictionary.
     """
     try:
         stored = json.loads(params)
@@ -147,21 +157,23 @@ def read_parameters(params: str, path: str) -> TextParameters:
         raise CorruptFileError(path, f"the tokenizer's parameters are no JSON: {error}") from error
     if not isinstance(stored, dict):
         raise CorruptFileError(path, "the tokenizer's parameters are no JSON object")
-    if stored.get("lance_tokenizer") not in (None, _TEXT):
-        raise UnusableSegmentError(f"tokens of {stored['lance_tokenizer']!r} are not supported")
+    of_column = stored.get(_OF_COLUMN)
+    if of_column not in (None, _TEXT, JSON):
+        raise UnusableSegmentError(f"tokens of {of_column!r} are not supported")
     base = stored.get("base_tokenizer", "simple")
     if base not in BASE_TOKENIZERS:
         raise UnusableSegmentError(f"unsupported tokenizer {base!r}")
     known = {name: stored[name] for name in PARAMETER_NAMES if name in stored}
     try:
-        return _checked(known)
+        parameters = _checked(known)
     except InvalidRequestError as error:
         raise CorruptFileError(path, f"the tokenizer's parameters: {error}") from error
+    return parameters if of_column is None else replace(parameters, lance_tokenizer=of_column)
 
 
 def written_parameters(parameters: TextParameters) -> str:
     """Return the JSON object that stands for parameters in files, in the order of pylance."""
-    values: dict[str, object] = {"lance_tokenizer": _TEXT}
+    values: dict[str, object] = {_OF_COLUMN: parameters.lance_tokenizer}
     values.update({name: getattr(parameters, name) for name in PARAMETER_NAMES})
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False)
 

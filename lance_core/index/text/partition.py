@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidRequestError
+from lance_core.index.stored_columns import stored_column
 from lance_core.index.text.dictionary import TokenDictionary
-from lance_core.index.text.impacts import rounded_lengths
-from lance_core.index.text.source import stored_column
+from lance_core.index.text.positions import NEEDS_POSITIONS, go_on
+from lance_core.index.text.rounded_lengths import rounded_lengths
 from lance_core.kernels.text_postings import SMALL_BLOCK
 
 if TYPE_CHECKING:
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lance_core.cache.byte_cache import Sized
+    from lance_core.cache.keys import CacheKey
     from lance_core.file.reader import LanceFileReader
+    from lance_core.index.segment_source import SegmentSource
     from lance_core.index.text.documents import Documents
     from lance_core.index.text.positions import PositionList
     from lance_core.index.text.postings import PostingFile, PostingList
-    from lance_core.index.text.source import TextSource
 
 _Kept = TypeVar("_Kept", bound="Sized")
 _FST = "_token_fst_bytes"
@@ -50,7 +53,7 @@ class TextPartition:
         Postings of a block.
     """
 
-    source: TextSource
+    source: SegmentSource
     partition_id: int
     tokens: LanceFileReader
     postings_file: PostingFile
@@ -103,18 +106,27 @@ class TextPartition:
         """Yield all tokens by their bytes, and their numbers; see `TokenDictionary.items`."""
         return self.dictionary().items()
 
-    def postings(self, token_ids: Sequence[int]) -> list[PostingList]:
+    def postings(
+        self, token_ids: Sequence[int], check: Callable[[], object] = go_on
+    ) -> list[PostingList]:
         """Return the posting lists of some tokens; what is not in the cache is read in one go.
+
+        ``check`` is that of `PostingFile.read`.
 
         Raises
         ------
         CorruptFileError
             They are damaged.
         """
-        return self._cached("text postings", token_ids, self.postings_file.read)
+        read = partial(self.postings_file.read, check=check)
+        return self._cached("text postings", token_ids, read)
 
-    def positions(self, token_ids: Sequence[int]) -> list[PositionList]:
+    def positions(
+        self, token_ids: Sequence[int], check: Callable[[], object] = go_on
+    ) -> list[PositionList]:
         """Return the positions of some tokens, in documents as `postings` has them.
+
+        ``check`` is that of `PostingFile.read`.
 
         Raises
         ------
@@ -124,13 +136,20 @@ class TextPartition:
             They are damaged.
         """
         if not self.has_positions:
-            raise InvalidRequestError(
-                "phrases need an index with positions: build it with with_position=True"
-            )
+            raise InvalidRequestError(NEEDS_POSITIONS)
+        file = self.postings_file
         return self._cached(
             "text positions",
             token_ids,
-            lambda some: self.postings_file.read_positions(some, self.postings(some)),
+            lambda some: file.read_positions(some, file.read(some, check), check),
+        )
+
+    def holds_positions(self, token_ids: Sequence[int]) -> bool:
+        """Tell whether `positions` would read nothing."""
+        cache = self.source.cache
+        return all(
+            self.source.key("text positions", self.partition_id, token) in cache
+            for token in token_ids
         )
 
     def scoring_lengths(self) -> NDArray[np.uint32]:
@@ -145,10 +164,18 @@ class TextPartition:
         key = self.source.key("text rounded lengths", self.partition_id)
         return self.source.cache.get_or_load(key, lambda: rounded_lengths(self.documents.lengths()))
 
+    @property
+    def holds_dictionary(self) -> bool:
+        """Whether `dictionary` would read nothing."""
+        return self._dictionary_key in self.source.cache
+
     def dictionary(self) -> TokenDictionary:
         """Return the dictionary, read if it is not in the cache."""
-        key = self.source.key("text dictionary", self.partition_id)
-        return self.source.cache.get_or_load(key, self._read_dictionary)
+        return self.source.cache.get_or_load(self._dictionary_key, self._read_dictionary)
+
+    @property
+    def _dictionary_key(self) -> CacheKey:
+        return self.source.key("text dictionary", self.partition_id)
 
     def _cached(
         self,

@@ -9,19 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.index.stored_columns import stored_column
 from lance_core.index.text.block_lists import BlockLists, list_items
 from lance_core.index.text.layout import LISTS_OF_BYTES, PositionCodec
-from lance_core.index.text.source import stored_column
 from lance_core.kernels.text_positions import read_position_lists, read_position_stream
 from lance_core.kernels.text_postings import ALL_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from lance_core.file.reader import LanceFileReader
     from lance_core.index.text.layout import PostingLayout
+
+NEEDS_POSITIONS = "phrases need an index with positions: build it with with_position=True"
+"""Why an index without positions answers no phrase."""
 
 _MOST_PER_BYTE = 128
 """A byte may say that 128 differences are all 0."""
@@ -49,6 +52,10 @@ class PositionList:
         return int(self.starts.nbytes + self.positions.nbytes)
 
 
+def go_on() -> None:
+    """Let work that nobody waits for run to its end."""
+
+
 def starts_of(frequencies: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return where the positions of each document begin, and the end of the last."""
     starts = np.zeros(len(frequencies) + 1, np.int64)
@@ -61,6 +68,7 @@ def read_positions(
     layout: PostingLayout,
     tokens: Sequence[int],
     frequencies: Sequence[NDArray[np.uint32]],
+    check: Callable[[], object] = go_on,
 ) -> list[PositionList]:
     """Read the positions of some tokens in one go.
 
@@ -74,6 +82,8 @@ def read_positions(
         The tokens.
     frequencies
         Of each, how many positions its documents have.
+    check
+        Called before those of each token are decoded; raises when the work has to stop.
 
     Raises
     ------
@@ -83,7 +93,7 @@ def read_positions(
     if layout.positions is PositionCodec.LISTS:
         kinds = [pa.list_(each) for each in LISTS_OF_BYTES]
         (stored,) = reader.take([stored_column(reader, "_position", kinds)], tokens)
-        return _from_lists(stored, tokens, frequencies, reader.path)
+        return list(_from_lists(stored, tokens, frequencies, reader.path, check))
     columns = [
         stored_column(reader, "_compressed_position", [pa.large_binary(), pa.binary()]),
         stored_column(reader, "_position_block_offset", [pa.list_(pa.uint32())]),
@@ -93,16 +103,13 @@ def read_positions(
     if streams.null_count + offsets.null_count > 0:
         raise CorruptFileError(reader.path, "positions of a token are null")
     block_starts = offsets.to_numpy(zero_copy_only=False).astype(np.int64)
-    return [
-        _from_stream(
-            streams[index].as_buffer(),
-            block_starts[firsts[index] : firsts[index + 1]],
-            layout,
-            starts_of(frequencies[index]),
-            f"{reader.path}, token {token}",
-        )
-        for index, token in enumerate(tokens)
-    ]
+    found = []
+    for index, token in enumerate(tokens):
+        check()
+        bounds = block_starts[firsts[index] : firsts[index + 1]]
+        starts, what = starts_of(frequencies[index]), f"{reader.path}, token {token}"
+        found.append(_from_stream(streams[index].as_buffer(), bounds, layout, starts, what))
+    return found
 
 
 def _from_stream(
@@ -132,19 +139,19 @@ def _from_lists(
     tokens: Sequence[int],
     frequencies: Sequence[NDArray[np.uint32]],
     path: str,
-) -> list[PositionList]:
+    check: Callable[[], object],
+) -> Iterator[PositionList]:
     firsts, documents = list_items(stored, path)
     parts = BlockLists.of(documents, path)
     part_firsts = parts.firsts
-    return [
-        _from_parts(
+    for index, token in enumerate(tokens):
+        check()
+        yield _from_parts(
             parts,
             part_firsts[firsts[index] : firsts[index + 1] + 1],
             starts_of(frequencies[index]),
             f"{path}, token {token}",
         )
-        for index, token in enumerate(tokens)
-    ]
 
 
 def _from_parts(

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.index.stored_columns import stored_column
 from lance_core.index.text.block_lists import BlockLists
-from lance_core.index.text.impacts import NO_IMPACTS, Impacts, decode_impacts
 from lance_core.index.text.layout import LISTS_OF_BYTES, PostingLayout
-from lance_core.index.text.positions import read_positions
-from lance_core.index.text.source import stored_column
+from lance_core.index.text.positions import go_on, read_positions
 from lance_core.kernels.text_postings import ALL_FIT, read_postings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,19 +34,10 @@ class PostingList:
         Shape ``(n,)``, ascending: numbers of documents of the partition, each below their number.
     frequencies
         Shape ``(n,)``: how often each has the token.
-    max_score
-        The best score of one as the writer computed it, with statistics of its time.
-    impacts
-        What blocks of `block_size` documents can have at best; none where the file does not say.
-    block_size
-        Documents of a block.
     """
 
     docs: NDArray[np.uint32]
     frequencies: NDArray[np.uint32]
-    max_score: float
-    impacts: Impacts
-    block_size: int
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -55,7 +45,7 @@ class PostingList:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return int(self.docs.nbytes + self.frequencies.nbytes) + self.impacts.nbytes
+        return int(self.docs.nbytes + self.frequencies.nbytes)
 
 
 class PostingFile(Protocol):
@@ -73,8 +63,13 @@ class PostingFile(Protocol):
     def reader(self) -> LanceFileReader:
         """The file."""
 
-    def read(self, tokens: Sequence[int]) -> list[PostingList]:
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many postings each token has, shape ``(num_tokens,)``."""
+
+    def read(self, tokens: Sequence[int], check: Callable[[], object] = ...) -> list[PostingList]:
         """Read the posting lists of some tokens in one go.
+
+        ``check`` is called before each is decoded; it raises when the work has to stop.
 
         Raises
         ------
@@ -83,9 +78,12 @@ class PostingFile(Protocol):
         """
 
     def read_positions(
-        self, tokens: Sequence[int], postings: Sequence[PostingList]
+        self,
+        tokens: Sequence[int],
+        postings: Sequence[PostingList],
+        check: Callable[[], object] = ...,
     ) -> list[PositionList]:
-        """Read the positions of tokens, whose postings are given, in one go; errors as `read`."""
+        """Read the positions of tokens, whose postings are given, in one go, as `read` does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,14 +97,15 @@ class BlockPostings:
     layout
         How it is stored.
     columns
-        Those of blocks, lengths, best scores and, where there is one, impacts.
+        Those of blocks and lengths. Best scores and impacts are not read: searches take bounds from
+        the weights themselves, which are decoded anyway, with the statistics of today.
     num_docs
         Documents of the partition.
     """
 
     reader: LanceFileReader
     layout: PostingLayout
-    columns: tuple[ColumnTarget, ...]
+    columns: tuple[ColumnTarget, ColumnTarget]
     num_docs: int
 
     @classmethod
@@ -115,14 +114,11 @@ class BlockPostings:
     ) -> BlockPostings:
         """Look at a file; ``UnusableSegmentError`` if it is of an unknown form."""
         layout = PostingLayout.of(reader, of_segment)
-        columns = [
+        columns = (
             stored_column(reader, "_posting", LISTS_OF_BYTES),
             stored_column(reader, "_length", [pa.uint32()]),
-            stored_column(reader, "_max_score", [pa.float32()]),
-        ]
-        if layout.has_impacts:
-            columns.append(stored_column(reader, "_impacts", LISTS_OF_BYTES))
-        return cls(reader, layout, tuple(columns), num_docs)
+        )
+        return cls(reader, layout, columns, num_docs)
 
     @property
     def num_tokens(self) -> int:
@@ -134,30 +130,36 @@ class BlockPostings:
         """Whether positions can be read."""
         return self.layout.positions is not None
 
-    def read(self, tokens: Sequence[int]) -> list[PostingList]:
-        """Read the posting lists of some tokens in one go; errors as `PostingFile.read`."""
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many postings each token has; reads a column, and keeps it nowhere."""
+        (stored,) = self.reader.read([self.columns[1]], [(0, self.reader.num_rows)])
+        if stored.null_count > 0:
+            raise CorruptFileError(self.reader.path, "a token has a null in its row")
+        return np.asarray(stored.to_numpy(), np.int64)
+
+    def read(self, tokens: Sequence[int], check: Callable[[], object] = go_on) -> list[PostingList]:
+        """Read the posting lists of some tokens in one go; see `PostingFile.read`."""
         stored = self.reader.take(self.columns, tokens)
         if any(column.null_count > 0 for column in stored):
             raise CorruptFileError(self.reader.path, "a token has a null in its row")
         blocks = BlockLists.of(stored[0], self.reader.path)
-        impacts = self._impacts(stored[3:], blocks)
-        lengths, scores = stored[1].to_pylist(), stored[2].to_pylist()
-        return [
-            PostingList(
-                *self._decode(token, blocks.base, blocks.of_list(index), lengths[index]),
-                scores[index],
-                impacts[index],
-                self.layout.block_size,
-            )
-            for index, token in enumerate(tokens)
-        ]
+        lengths = stored[1].to_pylist()
+        found = []
+        for index, token in enumerate(tokens):
+            check()
+            own = blocks.of_list(index)
+            found.append(PostingList(*self._decode(token, blocks.base, own, lengths[index])))
+        return found
 
     def read_positions(
-        self, tokens: Sequence[int], postings: Sequence[PostingList]
+        self,
+        tokens: Sequence[int],
+        postings: Sequence[PostingList],
+        check: Callable[[], object] = go_on,
     ) -> list[PositionList]:
-        """Read positions of tokens in one go; errors as `PostingFile.read`."""
+        """Read positions of tokens in one go; see `PostingFile.read`."""
         counts = [each.frequencies for each in postings]
-        return read_positions(self.reader, self.layout, tokens, counts)
+        return read_positions(self.reader, self.layout, tokens, counts, check)
 
     def _decode(
         self, token: int, base: int, offsets: NDArray[np.int64], length: int
@@ -184,12 +186,3 @@ class BlockPostings:
                 self.reader.path, f"block {bad} of the postings of token {token} is damaged"
             )
         return docs, frequencies
-
-    def _impacts(self, stored: Sequence[pa.Array], blocks: BlockLists) -> list[Impacts]:
-        if len(stored) == 0:
-            return [NO_IMPACTS] * (len(blocks.firsts) - 1)
-        entries = BlockLists.of(stored[0], self.reader.path)
-        return [
-            decode_impacts(entries.base, entries.of_list(index), num_blocks)
-            for index, num_blocks in enumerate(np.diff(blocks.firsts).tolist())
-        ]

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError
+from lance_core.index.segment_source import SegmentSource
+from lance_core.index.stored_columns import stored_column
 from lance_core.index.text.documents import Documents
 from lance_core.index.text.legacy import RowPostings
 from lance_core.index.text.parameters import read_parameters
 from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.postings import BlockPostings
-from lance_core.index.text.source import TextSource, stored_column
 from lance_core.kernels.text_postings import SMALL_BLOCK
 from lance_core.row_set import bitmap_from_bytes
 
@@ -51,7 +52,7 @@ class TextSegment:
         Fragments whose rows are no longer part of the index. Shared: do not change it.
     """
 
-    source: TextSource
+    source: SegmentSource
     parameters: TextParameters
     partitions: tuple[TextPartition, ...]
     deleted_fragments: BitMap
@@ -104,11 +105,11 @@ def open_text_segment(folder: Place, metadata: IndexMetadata, cache: ByteCache) 
     -----
     Scalar index page, 8.1 and 8.2: what is there tells the format, not the numbers of versions.
     """
-    source = TextSource(folder, metadata, cache)
+    source = SegmentSource(folder, metadata, cache)
     return cache.get_or_load(source.key("text segment"), lambda: _open(source))
 
 
-def _open(source: TextSource) -> TextSegment:
+def _open(source: SegmentSource) -> TextSegment:
     try:
         reader = source.open_if_present(_METADATA_FILE)
     except ObjectNotFoundError:
@@ -122,7 +123,7 @@ def _open(source: TextSource) -> TextSegment:
 
 
 def _open_partition(
-    source: TextSource, partition_id: int, told: Mapping[str, str]
+    source: SegmentSource, partition_id: int, told: Mapping[str, str]
 ) -> TextPartition:
     tokens = source.open(f"part_{partition_id}_tokens.lance")
     documents = Documents.open(source, f"part_{partition_id}_docs.lance", partition_id)
@@ -132,7 +133,7 @@ def _open_partition(
     return TextPartition(source, partition_id, tokens, postings, documents, block_size)
 
 
-def _open_legacy(source: TextSource) -> TextSegment:
+def _open_legacy(source: SegmentSource) -> TextSegment:
     tokens = source.open("tokens.lance")
     parameters = read_parameters(tokens.schema.metadata.get("tokenizer", "{}"), tokens.path)
     documents = Documents.open(source, "docs.lance", 0, in_row_order=True)

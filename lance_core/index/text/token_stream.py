@@ -13,13 +13,15 @@ from lance_core.kernels.text_known import none_known, number_pieces
 from lance_core.kernels.text_pieces import Pieces, find_ngrams, find_runs, room_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from lance_core.index.text.tokenizer import Tokenizer
 
 _NO_LIMIT = np.iinfo(np.int64).max
+BYTES_OF_PIECE = 150
+"""About what a piece, or a token, takes in memory."""
 
 
 class TokenStream:
@@ -42,14 +44,25 @@ class TokenStream:
         self._num_known = 0
         self._of_pieces = piece_tokens([], [])
 
+    @property
+    def nbytes(self) -> int:
+        """About the memory held: Python keeps a text in some hundred bytes."""
+        return BYTES_OF_PIECE * (self._num_known + len(self.tokens))
+
+    def ids_of(self, tokens: Sequence[str]) -> NDArray[np.int32]:
+        """Return the ids of tokens, new ones the next; shape ``(n,)``."""
+        return np.array([self._id_of(each) for each in tokens], np.int32)
+
     def add(self, texts: pa.Array) -> Occurrences:
         """Return the tokens of texts; their ids say which of `tokens` they are.
 
         Parameters
         ----------
         texts
-            Of type ``string``, ``large_string`` or ``string_view``. A null has no tokens.
+            Of type ``string``, ``large_string``, ``string_view`` or JSON, which is taken as text.
+            A null has no tokens.
         """
+        texts = texts.storage if isinstance(texts, pa.ExtensionArray) else texts
         rows = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False)).astype(np.int32)
         wide = texts.cast(pa.large_string()).drop_null()
         _, stored, data = wide.buffers()

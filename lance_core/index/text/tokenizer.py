@@ -13,6 +13,8 @@ from lance_core.index.text.stemming import stemmer_of
 from lance_core.index.text.stop_words import stop_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lance_core.index.text.parameters import TextParameters
 
 
@@ -26,10 +28,13 @@ class Token:
         As the index has it.
     position
         Which piece of the text it was, those that are left out counted; 0 for every n-gram.
+    num_fixed
+        How many characters at the start say where it is, and are no part of the word.
     """
 
     text: str
     position: int
+    num_fixed: int = 0
 
 
 class Tokenizer:
@@ -68,13 +73,16 @@ class Tokenizer:
         >>> [(token.text, token.position) for token in found]
         [('quick', 1), ('fox', 2)]
         """
-        found: list[Token] = []
+        return list(self.each_token(text))
+
+    def each_token(self, text: str) -> Iterator[Token]:
+        """Yield the tokens of a text, by position, each when it is asked for."""
         first = 0
         for piece in pieces(text, self.parameters, self.classes):
             tokens, width = self.tokens_of_piece(piece)
-            found.extend(Token(token.text, first + token.position) for token in tokens)
+            for token in tokens:
+                yield Token(token.text, first + token.position)
             first += width
-        return found
 
     def tokens_of_piece(self, piece: str) -> tuple[list[Token], int]:
         """Return the tokens of one piece, positions from 0, and how many positions it takes."""

@@ -41,6 +41,11 @@ class HeldPartitions:
         """Rows that a search of all of them looks at, dead ones included."""
         return int(self.rows[:, NUM_ROWS_COLUMN].sum())
 
+    def pick(self, places: NDArray[np.int64]) -> HeldPartitions:
+        """Return some of them, shape ``(m,)``: their places among these, in any order."""
+        blocks = [self.blocks[each] for each in places.tolist()]
+        return HeldPartitions(self.partitions[places], self.rows[places], blocks)
+
     def pieces(self, max_rows: int) -> Iterator[HeldPartitions]:
         """Cut into parts of about ``max_rows`` rows, at least one partition each.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
     from lance_core.index.segment_files import SegmentFiles
 
-_FILE = "bloomfilter.lance"
+BLOOM_FILTER_FILE = "bloomfilter.lance"
 _MOST_BYTES = 128 << 20
 _WORD = np.dtype("<u4")
 _WORDS = 8
@@ -33,7 +33,7 @@ _FULL_LOAD = 1000
 
 _BYTES_AT_ONCE = 16 << 20
 _MOST_AT_ONCE = 1024
-_SCHEMA = pa.schema(
+BLOOM_FILTER_SCHEMA = pa.schema(
     [
         *PLACE_FIELDS,
         pa.field("has_null", pa.bool_(), nullable=False),
@@ -77,7 +77,7 @@ def write_bloom_filter(rows: Iterable[IndexedRows], files: SegmentFiles, size: F
     num_bytes = filter_bytes(size.zone_rows, size.probability)
     nulls = GrowingSet()
     at_once = min(max(_BYTES_AT_ONCE // num_bytes, 1), _MOST_AT_ONCE)
-    with files.create(_FILE, _SCHEMA) as writer:
+    with files.create(BLOOM_FILTER_FILE, BLOOM_FILTER_SCHEMA) as writer:
         waiting = _Filters(num_bytes)
         for zone in cut_zones(rows, size.zone_rows):
             nulls.add_nulls(zone)
@@ -114,7 +114,7 @@ class _Filters:
     def write(self, writer: LanceFileWriter) -> None:
         columns = [*self._places.columns(), pa.array(self._has_null, pa.bool_())]
         columns.append(pa.array(self._filters, pa.binary()))
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=BLOOM_FILTER_SCHEMA))
 
 
 @cache

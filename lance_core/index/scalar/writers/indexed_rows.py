@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,6 +42,12 @@ class IndexedRows:
     def part(self, start: int, stop: int) -> IndexedRows:
         """Return the rows ``[start, stop)``, sharing memory."""
         return IndexedRows(self.values.slice(start, stop - start), self.names[start:stop])
+
+    def cut(self, most_bytes: int) -> Iterator[IndexedRows]:
+        """Yield the rows in parts of about so many bytes, of at least one row."""
+        step = max(len(self) * most_bytes // max(self.nbytes, 1), 1)
+        for start in range(0, len(self), step):
+            yield self.part(start, min(start + step, len(self)))
 
     def take(self, positions: NDArray[np.int64]) -> IndexedRows:
         """Return the rows at ``positions``."""

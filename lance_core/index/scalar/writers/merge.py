@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lance_core.errors import InvalidRequestError
-from lance_core.index.registry import UnusableSegmentError
+from lance_core.index.registry import IndexKind, UnusableSegmentError
 from lance_core.index.scalar.bitmap import BitmapSegment
 from lance_core.index.scalar.btree import BTreeSegment
 from lance_core.index.scalar.label_list import LabelListSegment
@@ -21,12 +21,19 @@ from lance_core.index.scalar.writers.bitmap import (
     write_bitmap_sets,
     write_label_sets,
 )
+from lance_core.index.scalar.writers.bloom_filter import (
+    BLOOM_FILTER_FILE,
+    BLOOM_FILTER_SCHEMA,
+)
 from lance_core.index.scalar.writers.btree import write_btree
 from lance_core.index.scalar.writers.growing_set import GrowingSet
 from lance_core.index.scalar.writers.ngram import NGRAM_FORM, write_ngram_sets
 from lance_core.index.scalar.writers.sort import merge_rows
 from lance_core.index.scalar.writers.stored_btree import StoredBTree
 from lance_core.index.scalar.writers.stored_sets import StoredSets, merged_sets, stored_names
+from lance_core.index.scalar.writers.stored_zones import StoredZones, merge_zones
+from lance_core.index.scalar.writers.zone_map import ZONE_MAP_FILE, zone_map_schema
+from lance_core.index.scalar.zone_segment import ZoneSegment
 from lance_core.table.treemap import decode_bitmaps
 
 if TYPE_CHECKING:
@@ -74,8 +81,8 @@ def merge_scalar_segments(
     Raises
     ------
     UnusableSegmentError
-        The kind names no rows, but stretches of them, or what files hold cannot be relied on:
-        build the segment anew.
+        What files hold cannot be relied on, or names stretches of rows that have moved or differ
+        in size: build the segment anew.
     InvalidRequestError
         The segments are of several kinds.
     CorruptFileError
@@ -92,6 +99,8 @@ def merge_scalar_segments(
         case NgramSegment():
             ngrams = [_ngram_sets(each, read_bytes) for each in parts]
             write_ngram_sets(merged_sets(ngrams, NGRAM_FORM), files)
+        case ZoneSegment():
+            _merge_zones(parts, last, files, read_bytes)
         case _:
             raise UnusableSegmentError(f"a {last.kind} index names no rows that could be followed")
 
@@ -143,6 +152,17 @@ def _merge_label_lists(
         return found.rows
 
     write_label_sets(merged_sets(sets, BITMAP_FORM), kind, files, null_rows)
+
+
+def _merge_zones(
+    parts: Sequence[Routed], last: ZoneSegment, files: SegmentFiles, read_bytes: int
+) -> None:
+    zones = [StoredZones.of(_of(ZoneSegment, each), each.route) for each in parts]
+    if last.kind is IndexKind.BLOOMFILTER:
+        merge_zones(zones, BLOOM_FILTER_SCHEMA, BLOOM_FILTER_FILE, files, read_bytes)
+    else:
+        kind = last.reader.target("min").arrow_type
+        merge_zones(zones, zone_map_schema(kind), ZONE_MAP_FILE, files, read_bytes)
 
 
 def _file_sets(file: BitmapFile, route: RowRoute, read_bytes: int) -> StoredSets:

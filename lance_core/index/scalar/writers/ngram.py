@@ -69,16 +69,8 @@ def write_ngram_sets(sets: Iterable[KeySets], files: SegmentFiles) -> None:
 
 def _tokens(rows: Iterable[IndexedRows]) -> Iterator[IndexedRows]:
     """Yield the trigrams of texts, each with the name of its row."""
-    for piece in _small(rows):
+    for piece in (part for each in rows for part in each.cut(_BYTES_AT_ONCE)):
         nulls, texts = piece.split_nulls()
         places, tokens = trigrams_of_texts(texts.values)
         yield IndexedRows(pa.array(np.full(len(nulls), _NULL_TOKEN, np.uint32)), nulls)
         yield IndexedRows(pa.array(tokens), texts.names[places])
-
-
-def _small(rows: Iterable[IndexedRows]) -> Iterator[IndexedRows]:
-    """Cut pieces into such of few bytes."""
-    for piece in rows:
-        step = max(len(piece) * _BYTES_AT_ONCE // max(piece.nbytes, 1), 1)
-        for start in range(0, len(piece), step):
-            yield piece.part(start, min(start + step, len(piece)))

@@ -51,3 +51,15 @@ def parameters_in(kind: IndexKind, metadata: Mapping[str, str]) -> dict[str, obj
         except (KeyError, ValueError):
             continue  # an old writer, or none that we know: the usual value serves
     return found
+
+
+def parameters_metadata(kind: IndexKind, parameters: Mapping[str, object]) -> dict[str, str]:
+    """Return what a schema says of parameters, as `parameters_in` finds them there.
+
+    Examples
+    --------
+    >>> parameters_metadata(IndexKind.ZONEMAP, {"rows_per_zone": 8192})
+    {'rows_per_zone': '8192'}
+    """
+    _, keys = _PARAMETERS[kind]
+    return {key: str(parameters[name]) for name, (key, _) in keys.items() if name in parameters}

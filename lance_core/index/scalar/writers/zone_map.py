@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.index.scalar.keys import keys_of
+from lance_core.index.scalar.keys import has_order, keys_of
 from lance_core.index.scalar.tree_map import encode_tree_map
 from lance_core.index.scalar.writers.growing_set import GrowingSet
 from lance_core.index.scalar.writers.zones import PLACE_FIELDS, Places, cut_zones
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lance_core.index.scalar.writers.indexed_rows import IndexedRows
     from lance_core.index.segment_files import SegmentFiles
 
-_FILE = "zonemap.lance"
+ZONE_MAP_FILE = "zonemap.lance"
 _COUNTS = ("null_count", "nan_count")
 
 
@@ -41,21 +41,28 @@ def write_zone_map(
 
     Notes
     -----
-    Scalar index page, section 6. Memory grows with the zones, not with the rows.
+    Scalar index page, section 6. Memory grows with the zones, not with the rows. Zones of nested
+    columns, dictionaries and nulls have no bounds, as those of pylance 14.0.2: readers learn from
+    them which rows are null. It takes columns of the type null for having none, which is wrong.
     """
     places, nulls, bounds = Places(), GrowingSet(), _Bounds(kind)
     for zone in cut_zones(rows, zone_rows):
         places.add(zone)
         nulls.add_nulls(zone)
         bounds.add(zone.values)
-    counts = [pa.field(name, pa.uint32(), nullable=False) for name in _COUNTS]
-    schema = pa.schema([("min", kind), ("max", kind), *counts, *PLACE_FIELDS])
+    schema = zone_map_schema(kind)
     columns = [*bounds.columns(), *places.columns()]
-    with files.create(_FILE, schema) as writer:
+    with files.create(ZONE_MAP_FILE, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
         number = writer.add_global_buffer(encode_tree_map(nulls.rows))
         writer.add_schema_metadata("null_bitmap", str(number))
         writer.add_schema_metadata("rows_per_zone", str(zone_rows))
+
+
+def zone_map_schema(kind: pa.DataType) -> pa.Schema:
+    """Return the schema of the file for values of a type."""
+    counts = [pa.field(name, pa.uint32(), nullable=False) for name in _COUNTS]
+    return pa.schema([("min", kind), ("max", kind), *counts, *PLACE_FIELDS])
 
 
 class _Bounds:
@@ -63,13 +70,20 @@ class _Bounds:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
+        self._has_order = has_order(kind)
         self._least: list[pa.Array] = []
         self._greatest: list[pa.Array] = []
         self._num_nulls: list[int] = []
         self._num_nans: list[int] = []
 
     def add(self, values: pa.Array) -> None:
-        known = values.drop_null()
+        self._num_nulls.append(values.null_count)
+        if self._has_order:
+            self._add_values(values.drop_null())
+        else:
+            self._num_nans.append(0)
+
+    def _add_values(self, known: pa.Array) -> None:
         num_nans = 0
         if pa.types.is_floating(self._kind):
             is_nan = np.isnan(known.to_numpy())
@@ -80,12 +94,14 @@ class _Bounds:
             greatest = pa.array(np.full(1, np.nan, self._kind.to_pandas_dtype()))
         self._least.append(least)
         self._greatest.append(greatest)
-        self._num_nulls.append(values.null_count)
         self._num_nans.append(num_nans)
 
     def columns(self) -> list[pa.Array]:
-        none = pa.array([], self._kind)
-        bounds = [pa.concat_arrays([none, *each]) for each in (self._least, self._greatest)]
+        if self._has_order:
+            none = pa.array([], self._kind)
+            bounds = [pa.concat_arrays([none, *each]) for each in (self._least, self._greatest)]
+        else:
+            bounds = [pa.nulls(len(self._num_nulls), self._kind)] * 2
         counts = [pa.array(each, pa.uint32()) for each in (self._num_nulls, self._num_nans)]
         return bounds + counts
 

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError
+from lance_core.file.writer import MAX_PAGE_BYTES
 
 LEAST_BYTES = 96 << 20
 """What builds of vectors of some hundred coordinates keep; see `Budget`."""
+
+LEAST_GRAPH_BYTES = 160 << 20
+"""The same where partitions have graphs: a third file is written beside, by threads of its own."""
 
 _ALWAYS_BYTES = 32 << 20
 """Taken whatever is asked: rows that are read ahead, pages under way to files."""
@@ -21,6 +25,7 @@ _WAITING_PART = 2
 _GROUP_PART = 16
 _GRAPH_PART = 4
 _BLOCK_PART = 16
+_PAGE_PART = 64
 _BLOCK_BYTES = 16 << 20
 _TRIM_BYTES = 16 << 20
 
@@ -31,8 +36,9 @@ class Budget:
 
     Training comes first, with a sample and as much again for what it makes of it. Then rows wait
     until they are put in order: they take a half; those that are read together a sixteenth, twice
-    while they are put in order, and what the file that is written has not let go of. Graphs take
-    a quarter, and rows that wait go to disk where one graph needs more.
+    while they are put in order, and what the files that are written have not let go of: pages are
+    small, as a dozen of each are under way. Graphs take a quarter, and rows that wait go to disk
+    where one graph needs more.
 
     Parameters
     ----------
@@ -41,18 +47,22 @@ class Budget:
 
     Notes
     -----
-    A partition is held whole, and a graph needs some 360 bytes a row beside it. What is always
-    taken grows with centroids and rows of many kilobytes.
+    A partition is held whole, and a graph needs some 360 bytes a row beside it (``m`` 20): with
+    256 MiB a partition may have 160,000 rows that have one, with the least 90,000. A larger one is
+    built all the same, in more memory: ask for more partitions. What is always taken grows with
+    centroids and rows of many kilobytes.
     """
 
     memory_bytes: int
 
-    def check(self) -> None:
+    def check(self, *, has_graphs: bool) -> None:
         """Raise ``InvalidRequestError`` if no build can keep to it."""
-        if self.memory_bytes < LEAST_BYTES:
+        least = LEAST_GRAPH_BYTES if has_graphs else LEAST_BYTES
+        if self.memory_bytes < least:
+            what = "of vectors with graphs (HNSW)" if has_graphs else "of vectors"
             raise InvalidRequestError(
-                f"memory_bytes {self.memory_bytes} is too little to build an index of vectors:"
-                f" give at least {LEAST_BYTES}"
+                f"memory_bytes {self.memory_bytes} is too little to build an index {what}:"
+                f" give at least {least}"
             )
 
     @property
@@ -74,6 +84,11 @@ class Budget:
     def group_bytes(self) -> int:
         """For the rows of partitions that are read together."""
         return self._room // _GROUP_PART
+
+    @property
+    def page_bytes(self) -> int:
+        """For a page of a file that is written: several of each column are under way."""
+        return min(MAX_PAGE_BYTES, self._room // _PAGE_PART)
 
     @property
     def graph_bytes(self) -> int:

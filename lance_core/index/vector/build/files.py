@@ -77,8 +77,10 @@ def write_files(
     """
     schema = _NO_GRAPHS if builder is None else GRAPH_SCHEMA
     with (
-        out.create(STORAGE_FILE, _storage_schema(encoder.columns)) as storage,
-        out.create(MODEL_FILE, schema) as index,
+        out.create(
+            STORAGE_FILE, _storage_schema(encoder.columns), page_bytes=budget.page_bytes
+        ) as storage,
+        out.create(MODEL_FILE, schema, page_bytes=budget.page_bytes) as index,
     ):
         lengths: list[int] = []
         stored = _store(groups, encoder, storage, lengths)

@@ -97,13 +97,14 @@ def coding_tensor(model: VectorModel) -> index_pb2.Tensor | None:
     Notes
     -----
     Vector index page, section 4.2: the shape of a codebook is only a container.
+    pylance 14.0.2 reads a rotation matrix in the type of the column, and fails on another one.
     """
     match model.coding:
         case PqCoding(num_bits, codebook):
             values = codebook.reshape(1 << num_bits, model.dimension)
             return _tensor(values, numpy_type(model))
         case RabitCoding(_, rotation) if not isinstance(rotation, bytes):
-            return _tensor(rotation, np.dtype(np.float32))
+            return _tensor(rotation, numpy_type(model))
         case _:
             return None
 

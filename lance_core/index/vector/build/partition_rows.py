@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
+from lance_core.index.cut import cut_groups
 from lance_core.index.vector.build.encode import CodedColumn
 from lance_core.index.vector.storage import ROW_ID_COLUMN
 from lance_core.io.spill import spill_file, spilling
@@ -130,7 +131,7 @@ class PartitionRows:
         for run in self._runs:
             lengths += np.diff(run.bounds)
         most = max(self._budget.group_bytes // self._row_bytes, 1)
-        for first, stop in pairwise(_cut(lengths, most)):
+        for first, stop in pairwise(cut_groups(lengths, most)):
             yield self._group(first, stop)
 
     def _needs_room(self, graph_row_bytes: int) -> bool:
@@ -224,17 +225,6 @@ def _append(file: BinaryIO, values: NDArray[Any], order: NDArray[np.int64]) -> i
 
 def _taken(column: CodedColumn, values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
     return values.take(order, axis=0, out=column.empty(len(order)), mode="clip")
-
-
-def _cut(lengths: NDArray[np.int64], most: int) -> list[int]:
-    """Return where groups begin, of ``most`` rows or one partition each, and the end."""
-    ends = np.cumsum(lengths)
-    bounds = [0]
-    while bounds[-1] < len(lengths):
-        before = int(ends[bounds[-1] - 1]) if bounds[-1] > 0 else 0
-        stop = int(np.searchsorted(ends, before + most, side="right"))
-        bounds.append(max(stop, bounds[-1] + 1))
-    return bounds
 
 
 def _order(partitions: NDArray[np.uint32], row_ids: NDArray[np.uint64]) -> NDArray[np.int64] | None:

@@ -168,13 +168,17 @@ def _take_off_centroids(
 
 
 def _rotation(parameters: VectorParameters, seed: int) -> bytes | NDArray[np.float32]:
-    if parameters.rotation is not None:
+    """Return a rotation as files hold it, so that codes fit: a matrix in the type of the column."""
+    value_type = parameters.column.value_type
+    if isinstance(parameters.rotation, bytes):
         return parameters.rotation
+    if parameters.rotation is not None:
+        return _as_stored(parameters.rotation, value_type)
     generator, dimension = np.random.default_rng(seed), parameters.column.dimension
     if parameters.rotation_type == "fast":
         return generator.bytes(NUM_ROUNDS * dimension // _BYTE_BITS)
     orthogonal: NDArray[np.float64] = np.linalg.qr(generator.standard_normal((dimension,) * 2))[0]
-    return orthogonal.astype(np.float32)
+    return _as_stored(orthogonal.astype(np.float32), value_type)
 
 
 def _spread(vectors: NDArray[Any], most: int) -> NDArray[Any]:

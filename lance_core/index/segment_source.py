@@ -1,9 +1,11 @@
-"""The files of a segment of an inverted index, and names in the cache for what is read of them."""
+"""The files of an index segment, and names in the cache for what is read of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
 
 from lance_core.cache.keys import CacheKey
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, UnsupportedFeatureError
@@ -11,18 +13,15 @@ from lance_core.file.reader import LanceFileReader
 from lance_core.index.registry import UnusableSegmentError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Hashable
 
     from lance_core.cache.byte_cache import ByteCache
-    from lance_core.file.reader import ColumnTarget
     from lance_core.table.base_paths import Place
     from lance_core.table.index_metadata import IndexMetadata
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TextSource:
+class SegmentSource:
     """Where the files of a segment are, and what keeps what was decoded.
 
     Parameters
@@ -39,6 +38,12 @@ class TextSource:
     metadata: IndexMetadata
     cache: ByteCache
 
+    @property
+    def built_from(self) -> BitMap:
+        """Fragments that the segment was built from, as the manifest says."""
+        bitmap = self.metadata.fragment_bitmap
+        return BitMap() if bitmap is None else bitmap
+
     def key(self, what: str, *name: Hashable) -> CacheKey:
         """Name something of the segment in the cache; files of a segment never change."""
         store, path = self.folder.key
@@ -49,10 +54,10 @@ class TextSource:
 
         Raises
         ------
+        UnusableSegmentError
+            Its container or an encoding is not supported, as of files that pylance 0.20 wrote.
         CorruptFileError
             It is missing, or contradicts the format.
-        UnusableSegmentError
-            Its container is not supported.
         """
         try:
             return self.open_if_present(file_name)
@@ -68,21 +73,3 @@ class TextSource:
             return LanceFileReader.open(place.scheduler, place.path, sizes.get(file_name))
         except UnsupportedFeatureError as error:
             raise UnusableSegmentError(str(error)) from error
-
-
-def stored_column(reader: LanceFileReader, name: str, types: Sequence[pa.DataType]) -> ColumnTarget:
-    """Return a column of a file as something to read.
-
-    Raises
-    ------
-    UnusableSegmentError
-        It is missing, or has none of the types.
-    """
-    if name not in reader.schema.names:
-        raise UnusableSegmentError(f'column "{name}" is missing in {reader.path}')
-    target = reader.target(name)
-    if target.arrow_type not in types:
-        raise UnusableSegmentError(
-            f'column "{name}" of {reader.path} has type {target.arrow_type}, expected {types[0]}'
-        )
-    return target

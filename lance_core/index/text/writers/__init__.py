@@ -1,0 +1,1 @@
+"""Writing segments of inverted indices."""
