@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
-from starlette.requests import ClientDisconnect
 
-from lance_core.errors import InvalidRequestError
+from lance_core.errors import CancelledByClientError, InvalidRequestError
 from service.api.json_spellings import as_json, as_path
-from service.api.not_yet import require_no_later_feature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
 M = TypeVar("M", bound=BaseModel)
+V = TypeVar("V")
 
 _INT64_BOUND = 2**63
 _WHOLE = "Input should be an integer of at most 64 bits"
@@ -28,7 +27,7 @@ async def read_body(receive: Receive) -> bytes:
 
     Raises
     ------
-    ClientDisconnect
+    CancelledByClientError
         The caller went away before its body was complete.
     """
     message = await receive()
@@ -41,7 +40,7 @@ async def read_body(receive: Receive) -> bytes:
         if not message.get("more_body", False):
             return b"".join(parts)
         message = await receive()
-    raise ClientDisconnect
+    raise CancelledByClientError("the caller went away in the middle of its body")
 
 
 def load_object(body: bytes) -> dict[str, object]:
@@ -51,8 +50,6 @@ def load_object(body: bytes) -> dict[str, object]:
     ------
     InvalidRequestError
         The body is no JSON, or no object. NaN, infinities and numbers beyond float64 are no JSON.
-    UnsupportedFeatureError
-        The object asks for a feature of a later release.
     """
     if body == b"":
         return {}
@@ -62,23 +59,30 @@ def load_object(body: bytes) -> dict[str, object]:
         raise InvalidRequestError(f"the body is no valid JSON: {error}") from error
     if not isinstance(loaded, dict):
         raise InvalidRequestError("the body must be a JSON object")
-    require_no_later_feature(loaded)
     return loaded
 
 
-def check(model: type[M], members: Mapping[str, object]) -> M:
-    """Return the members as a model, or raise ``InvalidRequestError`` naming the first mistake."""
+def check(model: type[M], members: Mapping[str, object], *place: str) -> M:
+    """Return the members as a model, or raise ``InvalidRequestError`` naming the first mistake.
+
+    ``place`` leads to where in the body the members stand.
+    """
     try:
         return model.model_validate(members)
     except ValidationError as error:
-        raise InvalidRequestError(_first_mistake(error)) from error
+        raise InvalidRequestError(_first_mistake(error, place)) from error
 
 
-def _first_mistake(error: ValidationError) -> str:
+def given_or(value: V | None, default: V) -> V:
+    """Return a member, or what it is where it is absent."""
+    return default if value is None else value
+
+
+def _first_mistake(error: ValidationError, place: tuple[str, ...]) -> str:
     mistake = error.errors(include_url=False, include_context=False)[0]
     given = mistake["input"]
     wanted = _WHOLE if _is_too_long_integer(mistake["type"], given) else mistake["msg"]
-    return f"{as_path(mistake['loc'])}: {wanted}, not {as_json(given)}"
+    return f"{as_path((*place, *mistake['loc']))}: {wanted}, not {as_json(given)}"
 
 
 def _is_too_long_integer(mistake: str, given: object) -> bool:

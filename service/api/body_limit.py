@@ -1,10 +1,11 @@
-"""The limit of request bodies: a quick, readable refusal instead of a broken connection."""
+"""Which request bodies are taken: a quick, readable refusal instead of a broken connection."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from lance_core.errors import InvalidRequestError
 from service.api.errors import BodyTooLargeError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 LIMIT_NAME = "max_body_bytes"
 _ASKED = "the number of bytes in the body"
 _LINGER_S = 5.0
+_PLAIN = b"identity"
 
 
 def require_small_body(headers: Mapping[bytes, bytes], limit: int) -> None:
@@ -22,6 +24,14 @@ def require_small_body(headers: Mapping[bytes, bytes], limit: int) -> None:
     announced = headers.get(b"content-length")
     if announced is not None and int(announced) > limit:
         raise BodyTooLargeError(LIMIT_NAME, limit, int(announced), asked=_ASKED)
+
+
+def require_plain_body(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a body that is compressed: nothing here would read it as what it is."""
+    coding = headers.get(b"content-encoding", _PLAIN).strip()
+    if coding.lower() != _PLAIN:
+        name = coding.decode("latin-1")
+        raise InvalidRequestError(f"content-encoding: no body is taken as {name}; send it as it is")
 
 
 class BoundedBody:

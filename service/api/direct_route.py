@@ -54,6 +54,7 @@ class DirectDispatch:
                 found = pattern.match(scope["path"])
                 if found is not None and scope["method"] in methods:
                     scope["path_params"] = found.groupdict()
+                    scope["endpoint"] = endpoint
                     response = await endpoint(Request(scope, receive, send))
                     await response(scope, receive, send)
                     return

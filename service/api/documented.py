@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import models_json_schema
 
-from service.api.models import answers, requests
+from service.api.documented_parts import (
+    EXAMPLES,
+    HEADERS,
+    OF_ALL,
+    OF_TABLES,
+    PROBLEM,
+    header_references,
+)
+from service.api.models import answers, console, figures, requests
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -30,10 +38,8 @@ _INDEX = {
     "schema": {"type": "string"},
     "description": "Name of an index.",
 }
-_PROBLEM = {
-    "description": "An error; `code` is the Lance Namespace error code.",
-    "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="ProblemBody")}}},
-}
+_PROBLEM = {"$ref": "#/components/responses/Problem"}
+_NOT_MODIFIED = {"description": "The answer is that of which `if-none-match` names the tag."}
 _BODIES: tuple[type[BaseModel], ...] = (
     requests.IdBody,
     requests.VersionedBody,
@@ -45,6 +51,10 @@ _BODIES: tuple[type[BaseModel], ...] = (
     requests.IndexListBody,
     requests.PrewarmBody,
     requests.WhyNotBody,
+    requests.TagBody,
+    requests.PageCacheBody,
+    requests.RecallBody,
+    console.EmbedBody,
 )
 _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.Tables,
@@ -59,10 +69,20 @@ _ANSWERS: tuple[type[BaseModel], ...] = (
     answers.PrewarmAnswer,
     answers.PlanAnswer,
     answers.WhyNotAnswer,
+    figures.NamespaceTags,
+    figures.TagVersion,
+    figures.Branches,
+    figures.TableStatistics,
+    figures.Coverage,
+    figures.RecallAnswer,
+    figures.PageCacheAnswer,
     answers.ProblemBody,
     answers.Welcome,
     answers.Health,
     answers.Readiness,
+    console.CacheContents,
+    console.TextModels,
+    console.EmbeddedText,
 )
 
 
@@ -71,8 +91,10 @@ def documented(
     answer: type[BaseModel] | dict[str, Any] | None = None,
     body: type[BaseModel] | None = None,
     parameters: type[BaseModel] | None = None,
+    examples: dict[str, dict[str, object]] | None = None,
     has_id: bool = True,
     has_index: bool = False,
+    has_tag: bool = False,
 ) -> dict[str, Any]:
     """Return the ``openapi_extra`` of a route.
 
@@ -82,17 +104,33 @@ def documented(
         Model of the 200 answer, or its ``content`` object; None = no body.
     body, parameters
         Models of the JSON body, which may be left out, and of the query parameters.
+    examples
+        Bodies by name, each with a ``summary`` and its ``value``.
     has_id
         Whether the path holds an identifier.
     has_index
         Whether the path holds the name of an index.
+    has_tag
+        Whether answers have an ``etag``, and 304 is answered to who has them.
     """
-    extra: dict[str, Any] = {"responses": {"200": _success(answer), "default": _PROBLEM}}
+    responses = {"200": _success(answer), "default": _PROBLEM}
+    if has_tag:
+        responses["304"] = _NOT_MODIFIED
     in_path = ([_ID] if has_id else []) + ([_INDEX] if has_index else [])
-    extra["parameters"] = in_path + ([] if parameters is None else _query_parameters(parameters))
+    headers = (*OF_ALL, *(OF_TABLES if has_id else ()), *(("IfNoneMatch",) if has_tag else ()))
+    extra: dict[str, Any] = {
+        "responses": responses,
+        "parameters": [
+            *in_path,
+            *([] if parameters is None else _query_parameters(parameters)),
+            *header_references(*headers),
+        ],
+    }
     if body is not None:
-        content = {"application/json": {"schema": _reference(body)}}
-        extra["requestBody"] = {"required": False, "content": content}
+        content: dict[str, object] = {"schema": _reference(body)}
+        if examples is not None:
+            content["examples"] = examples
+        extra["requestBody"] = {"required": False, "content": {"application/json": content}}
     return extra
 
 
@@ -102,7 +140,12 @@ def build_openapi(plain: dict[str, Any]) -> dict[str, Any]:
         [(model, "validation") for model in (*_BODIES, *_ANSWERS)], ref_template=_REFERENCE
     )
     components = plain.setdefault("components", {})
-    components["schemas"] = {**components.get("schemas", {}), **definitions["$defs"]}
+    schemas = {**components.get("schemas", {}), **definitions["$defs"]}
+    for name, value in EXAMPLES.items():
+        schemas[name] = {**schemas[name], "examples": [value]}
+    components["schemas"] = schemas
+    components["responses"] = {"Problem": PROBLEM}
+    components["parameters"] = HEADERS
     components["securitySchemes"] = {
         "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
         "bearer": {"type": "http", "scheme": "bearer"},

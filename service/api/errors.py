@@ -7,7 +7,8 @@
         LimitExceededError
           BodyTooLargeError
       UnauthenticatedError
-      BusyError                      the queue is full
+        UnknownSigningKeyError       a newer key set may have it
+      BusyError                      the queue is full, or the memory
       NotReadyError                  kernels are being loaded
 """
 
@@ -24,8 +25,12 @@ class UnauthenticatedError(LanceError):
     """No key was sent, or none that is accepted."""
 
 
+class UnknownSigningKeyError(UnauthenticatedError):
+    """A bearer token is signed with a key that is not in the key set at hand."""
+
+
 class BusyError(LanceError):
-    """More requests wait than the service queues."""
+    """There is more to do than the service has threads or memory for."""
 
 
 class NotReadyError(LanceError):

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from service.api.callers import ANYONE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
     from starlette.types import Scope
 
+    from service.api.callers import Caller
     from service.telemetry.request_log import RequestRecord
 
 _SCOPE_KEY = "lance_serve.exchange"
@@ -24,14 +27,18 @@ class Dialect(Enum):
     NAMESPACE = "N"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Exchange:
-    """One request: its id, headers (lower case, last one wins), dialect and log record."""
+    """One request: its id, headers (lower case, last one wins), dialect and log record.
+
+    ``caller`` is known once the edge has looked at the headers.
+    """
 
     request_id: str
     headers: Mapping[bytes, bytes]
     dialect: Dialect
     record: RequestRecord
+    caller: Caller = ANYONE
 
     def header(self, name: bytes) -> str | None:
         """Return a header as text, None when it is absent."""

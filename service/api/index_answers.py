@@ -6,8 +6,11 @@ whole list.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import orjson
 
 if TYPE_CHECKING:
     from lance_core.query.index_statistics import IndexStatistics
@@ -37,7 +40,7 @@ def index_entry(index: IndexStatistics) -> dict[str, object]:
         "num_segments": len(index.segments),
         "created_at": _time_of(index),
         "index_version": index.index_version,
-        "index_details": "{}",
+        "index_details": _details_of(index),
     }
 
 
@@ -50,6 +53,21 @@ def index_statistics(index: IndexStatistics) -> dict[str, object]:
         "num_unindexed_rows": index.num_unindexed_rows,
         "num_indices": len(index.segments),
     }
+
+
+def _details_of(index: IndexStatistics) -> str:
+    """Return how an index of texts makes tokens, as LanceDB's clients read it; else nothing.
+
+    Notes
+    -----
+    HTTP page, section 5: clients make tokens of queries by it. The names are those of pylance's
+    ``IndexDescription.details``, which has no stop words of one's own.
+    """
+    if index.text is None:
+        return "{}"
+    granularity = "list_element" if index.text.by_element else "row"
+    told = {**asdict(index.text.parameters), "document_granularity": granularity}
+    return orjson.dumps(told).decode()
 
 
 def _type_of(index: IndexStatistics) -> str:

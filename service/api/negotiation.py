@@ -53,9 +53,14 @@ def choose_encoding(
     """
     wish = parameters.get("format")
     chosen = _by_accept(accept, user_agent) if wish is None else _by_parameter(wish)
-    return Encoding(
-        chosen, _compression(parameters.get("compression")), gzip is not None and "gzip" in gzip
-    )
+    return Encoding(chosen, _compression(parameters.get("compression")), accepts_gzip(gzip))
+
+
+def accepts_gzip(header: str | None) -> bool:
+    """Tell whether an Accept-Encoding allows gzip; a quality of 0 forbids it."""
+    if header is None or "gzip" not in header:
+        return False
+    return header == "gzip" or _qualities(header).get("gzip", 0.0) > 0
 
 
 def wants_json_plan(parameters: Mapping[str, str]) -> bool:
@@ -92,7 +97,7 @@ def _by_accept(accept: str | None, user_agent: str | None) -> Format:
 
 
 def _qualities(accept: str) -> dict[str, float]:
-    """Return the media types of an Accept header with their q values; bad q values count as 1."""
+    """Return what an Accept header names, with q values; bad q values count as 1."""
     qualities: dict[str, float] = {}
     for item in accept.split(","):
         media_type, *parameters = [part.strip().lower() for part in item.split(";")]

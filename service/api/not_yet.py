@@ -5,36 +5,14 @@ Each later feature removes its line here. Paths that are listed nowhere answer 4
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from lance_core.errors import UnsupportedFeatureError
-from service.api.json_spellings import as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_MAIN_BRANCH = ("", "main")
-
-LATER_MEMBERS: Mapping[str, str] = {
-    "full_text_query": "full text search",
-    "fusion": "hybrid search",
-    "tag": "tags",
-}
-"""Body members and query parameters of later releases, and the feature each belongs to."""
-
 LATER_PATHS: tuple[tuple[str, str], ...] = (
-    # indices, tags, branches, statistics
+    # indices, tags, branches
     ("POST", "/v1/table/{id}/index/{name}/drop"),
     ("POST", "/v1/table/{id}/create_index"),
     ("POST", "/v1/table/{id}/create_scalar_index"),
-    ("POST", "/v1/table/{id}/page_cache/prewarm"),
-    ("POST", "/v1/table/{id}/stats"),
-    ("POST", "/v1/table/{id}/tags/list"),
-    ("POST", "/v1/table/{id}/tags/version"),
     ("POST", "/v1/table/{id}/tags/create"),
     ("POST", "/v1/table/{id}/tags/update"),
     ("POST", "/v1/table/{id}/tags/delete"),
-    ("POST", "/v1/table/{id}/branches/list"),
     ("POST", "/v1/table/{id}/branches/create"),
     ("POST", "/v1/table/{id}/branches/delete"),
     ("POST", "/v1/table/{id}/branches/diff"),
@@ -92,21 +70,5 @@ LATER_PATHS: tuple[tuple[str, str], ...] = (
     ("GET", "/v1/namespace/{id}/materialized_view/list"),
     ("POST", "/v1/materialized_view/{id}/create"),
     ("POST", "/v1/view/{id}/describe"),
-    # our own additions
-    ("GET", "/v1/table/{id}/coverage"),
-    ("POST", "/v1/table/{id}/recall"),
-    ("GET", "/metrics"),
 )
 """Method and path of everything that later releases serve."""
-
-
-def require_no_later_feature(members: Mapping[str, object]) -> None:
-    """Raise ``UnsupportedFeatureError`` for a member of a later release; null means absent."""
-    for name in LATER_MEMBERS.keys() & members.keys():
-        if members[name] is not None:
-            raise UnsupportedFeatureError(
-                f"{name}: this release does not support {LATER_MEMBERS[name]}"
-            )
-    branch = members.get("branch")
-    if branch is not None and branch not in _MAIN_BRANCH:
-        raise UnsupportedFeatureError(f"branch {as_json(branch)}: this release serves main only")

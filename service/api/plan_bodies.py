@@ -5,28 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
-from service.api.models.requests import IdBody, QueryBody
-from service.api.not_yet import require_no_later_feature
+from service.api.models.requests import QueryBody, VersionedBody
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _WRAPPED = "query"
-_OF_QUERIES = frozenset(QueryBody.model_fields) - {*IdBody.model_fields, "branch"}
+_ABOUT_THE_TABLE = frozenset(VersionedBody.model_fields)
+_OF_QUERIES = frozenset(QueryBody.model_fields) - _ABOUT_THE_TABLE
 
 
 def query_of(members: Mapping[str, object]) -> Mapping[str, object] | None:
     """Return the members of the query: those of ``query``, or of the body itself.
 
     LanceDB's clients wrap it for `explain_plan` and do not for `analyze_plan`; either is understood
-    everywhere. None where the body holds no member of a query at all.
+    everywhere. None where the body holds no member of a query at all. The version may be named
+    beside the query or in it, which wins.
 
     Raises
     ------
     InvalidRequestError
         ``query`` is no object, or parts of a query stand beside it, which would be ignored.
-    UnsupportedFeatureError
-        The query asks for a feature of a later release.
     """
     beside = sorted(name for name in _OF_QUERIES & members.keys() if members[name] is not None)
     query = members.get(_WRAPPED)
@@ -36,5 +35,5 @@ def query_of(members: Mapping[str, object]) -> Mapping[str, object] | None:
         raise InvalidRequestError("query: must be an object, the query that is asked about")
     if beside:
         raise InvalidRequestError(f"{beside[0]}: stands beside query; move it inside")
-    require_no_later_feature(query)
-    return query
+    outside = {name: members[name] for name in _ABOUT_THE_TABLE & members.keys()}
+    return {**outside, **{name: value for name, value in query.items() if value is not None}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from lance_core.errors import (
+    BranchNotFoundError,
     CancelledByClientError,
     DatasetNotFoundError,
     DeadlineExceededError,
@@ -22,6 +23,7 @@ from lance_core.errors import (
     MemoryBudgetError,
     StoreThrottledError,
     StoreUnavailableError,
+    TagNotFoundError,
     UnknownColumnError,
     UnsupportedFeatureError,
     VersionNotFoundError,
@@ -46,6 +48,8 @@ _ANSWER: dict[type[BaseException], tuple[int, int]] = {
     DatasetNotFoundError: (HTTPStatus.NOT_FOUND, 4),
     IndexNotFoundError: (HTTPStatus.NOT_FOUND, 6),
     VersionNotFoundError: (HTTPStatus.NOT_FOUND, 11),
+    TagNotFoundError: (HTTPStatus.NOT_FOUND, 8),
+    BranchNotFoundError: (HTTPStatus.NOT_FOUND, 22),
     UnsupportedFeatureError: (HTTPStatus.NOT_ACCEPTABLE, 0),
     PermissionDeniedError: (HTTPStatus.FORBIDDEN, 15),
     UnauthenticatedError: (HTTPStatus.UNAUTHORIZED, 16),
@@ -55,7 +59,7 @@ _ANSWER: dict[type[BaseException], tuple[int, int]] = {
     StoreThrottledError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
     StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
     MemoryBudgetError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
-    BusyError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
+    BusyError: (HTTPStatus.TOO_MANY_REQUESTS, 21),
     NotReadyError: (HTTPStatus.SERVICE_UNAVAILABLE, 17),
     LanceError: (HTTPStatus.INTERNAL_SERVER_ERROR, 18),
     BaseException: (HTTPStatus.INTERNAL_SERVER_ERROR, 18),
@@ -64,6 +68,7 @@ _ANSWER: dict[type[BaseException], tuple[int, int]] = {
 _HEADERS: dict[int, tuple[tuple[bytes, bytes], ...]] = {
     HTTPStatus.UNAUTHORIZED: ((b"www-authenticate", b"Bearer"),),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ((b"connection", b"close"),),
+    HTTPStatus.TOO_MANY_REQUESTS: ((b"retry-after", b"1"),),
     HTTPStatus.SERVICE_UNAVAILABLE: ((b"retry-after", b"1"),),
 }
 
@@ -88,9 +93,12 @@ class Problem:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def body(self, request_id: str) -> bytes:
-        """Return the JSON body; ``request_id`` finds the occurrence in the log."""
+        """Return the JSON body; ``request_id`` finds the occurrence in the log.
+
+        What a text quotes of a request may hold half a surrogate pair, which is no UTF-8.
+        """
         members: dict[str, object] = {
-            "error": self.error,
+            "error": self.error.encode(errors="backslashreplace").decode(),
             "code": self.code,
             "detail": None,
             "instance": request_id,
@@ -117,7 +125,7 @@ def to_problem(error: BaseException, request_id: str) -> Problem:
 
 def _is_for_callers(error: BaseException, status: int) -> bool:
     """Tell texts about the request, or by this layer about itself, from internal ones."""
-    return status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, BusyError | NotReadyError)
+    return status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, NotReadyError)
 
 
 def unknown_path(path: str) -> Problem:
@@ -127,7 +135,9 @@ def unknown_path(path: str) -> Problem:
 
 def wrong_method(method: str, path: str, headers: Mapping[str, str]) -> Problem:
     """Return the answer for a method that the path does not take."""
-    allowed = headers.get("Allow", "")
+    allowed = ", ".join(
+        "GET, HEAD" if each == "GET" else each for each in headers.get("Allow", "").split(", ")
+    )
     return Problem(
         HTTPStatus.METHOD_NOT_ALLOWED,
         _NO_CODE,

@@ -73,9 +73,11 @@ def _scan_chunks(scan: ScanBatches, encoding: Encoding) -> Iterator[bytes]:
 
 
 def _json_answer(body: bytes, headers: dict[str, str], encoding: Encoding) -> Answer:
-    if encoding.accepts_gzip and is_worth_gzip(len(body)):
-        headers["content-encoding"] = "gzip"
-        body = b"".join(gzip_chunks([body]))
+    if is_worth_gzip(len(body)):
+        headers["vary"] = "accept-encoding"
+        if encoding.accepts_gzip:
+            headers["content-encoding"] = "gzip"
+            body = b"".join(gzip_chunks([body]))
     return Answer(Format.JSON.value, body, headers)
 
 

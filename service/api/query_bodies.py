@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from lance_core.errors import InvalidRequestError, LimitExceededError
+from lance_core.errors import InvalidRequestError
+from lance_core.query.hybrid_request import HybridQuery
 from lance_core.query.request import NamedExpression, ScanQuery, VectorQuery
+from lance_core.query.text_request import TextQuery
 from lance_core.scan.ordering import OrderBy
-from service.api.bodies import check
+from service.api.bodies import check, given_or
+from service.api.fusion_bodies import parse_fusion
 from service.api.models.requests import ComputedColumns, QueryOptions
 from service.api.query_vectors import parse_vectors
+from service.api.text_queries import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-V = TypeVar("V")
+    from lance_core.index.text.queries import TextNode
+    from lance_core.query.engine import Request
+    from service.limits import QueryLimits
 
 DEFAULT_K = 10
 UNLIMITED_K = 2**62
@@ -29,11 +35,11 @@ UNLIMITED_K = 2**62
 class WireQuery:
     """A query as it was asked: what to run, on which version, how new, how long."""
 
-    request: VectorQuery | ScanQuery
+    request: Request
     options: QueryOptions
 
 
-def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
+def parse_query(members: Mapping[str, object], *, limits: QueryLimits) -> WireQuery:
     """Return the query that a JSON object describes.
 
     Raises
@@ -48,14 +54,35 @@ def parse_query(members: Mapping[str, object], *, max_k: int) -> WireQuery:
     if isinstance(columns, dict):
         computed, columns = check(ComputedColumns, {"columns": columns}).columns, None
     options = check(QueryOptions, {**members, "columns": columns})
-    found = parse_vectors(members.get("vector"))
-    row_ids = _row_ids(options)
-    if found is None and row_ids is None:
-        return WireQuery(_scan_query(options, computed), options)
-    vectors, batched = (None, options.row_ids is not None) if found is None else found
     columns = _answer_columns(options, computed)
-    request = _vector_query(options, columns, vectors, max_k=max_k, batched=batched)
-    return WireQuery(request, options)
+    found, text = parse_vectors(members.get("vector")), parse_text(members.get("full_text_query"))
+    row_ids = _row_ids(options)
+    _require_within(limits, options, 0 if found is None else len(found[0]))
+    if found is None and row_ids is None:
+        if options.fusion is not None:
+            raise InvalidRequestError("fusion: needs a vector or row_id, and full_text_query")
+        if text is None:
+            return WireQuery(_scan_query(options, columns), options)
+        use_index = not given_or(options.bypass_vector_index, False)
+        alone = _text_query(options, columns, text, limits=limits, use_index=use_index)
+        return WireQuery(alone, options)
+    vectors, batched = (None, options.row_ids is not None) if found is None else found
+    vector = _vector_query(options, columns, vectors, limits=limits, batched=batched)
+    if text is None:
+        if options.fusion is not None:
+            raise InvalidRequestError("fusion: needs full_text_query beside the vector")
+        return WireQuery(vector, options)
+    matching = _text_query(options, columns, text, limits=limits, use_index=True)
+    return WireQuery(_hybrid_query(options, vector, matching), options)
+
+
+def _require_within(limits: QueryLimits, options: QueryOptions, num_vectors: int) -> None:
+    for name in ("nprobes", "minimum_nprobes", "maximum_nprobes"):
+        limits.require("max_probes", getattr(options, name), name)
+    limits.require("max_ef", options.ef, "ef")
+    limits.require("max_batch", num_vectors, "the number of query vectors")
+    limits.require("max_batch", len(given_or(options.row_ids, [])), "the number of row_ids")
+    limits.require_short_filter(options.filter)
 
 
 def _row_ids(options: QueryOptions) -> tuple[int, ...] | None:
@@ -78,21 +105,25 @@ def _columns(given: object) -> object:
     return given
 
 
-def _scan_query(options: QueryOptions, computed: Mapping[str, str] | None) -> ScanQuery:
+def _scan_query(
+    options: QueryOptions, columns: tuple[str | NamedExpression, ...] | None
+) -> ScanQuery:
     k = DEFAULT_K if options.k is None else options.k
     return ScanQuery(
-        columns=_answer_columns(options, computed),
+        columns=columns,
         limit=None if k >= UNLIMITED_K else k,
-        offset=_or(options.offset, 0),
-        with_row_id=_or(options.with_row_id, False),
+        offset=given_or(options.offset, 0),
+        with_row_id=given_or(options.with_row_id, False),
         filter=options.filter,
         params=options.params,
         order_by=tuple(
-            OrderBy(each.column_name, _or(each.ascending, True), _or(each.nulls_first, False))
-            for each in _or(options.order_by, [])
+            OrderBy(
+                each.column_name, given_or(each.ascending, True), given_or(each.nulls_first, False)
+            )
+            for each in given_or(options.order_by, [])
         ),
-        use_index=not _or(options.bypass_vector_index, False),
-        fast_search=_or(options.fast_search, False),
+        use_index=not given_or(options.bypass_vector_index, False),
+        fast_search=given_or(options.fast_search, False),
     )
 
 
@@ -101,17 +132,14 @@ def _vector_query(
     columns: tuple[str | NamedExpression, ...] | None,
     vectors: NDArray[np.float32] | None,
     *,
-    max_k: int,
+    limits: QueryLimits,
     batched: bool,
 ) -> VectorQuery:
-    if options.order_by:
-        raise InvalidRequestError(
-            "order_by: rows near a vector are ordered by distance; leave out order_by or vector"
-        )
+    _require_no_order(options, "near a vector are ordered by distance", "vector")
     min_probes, max_probes = _probes(options)
     return VectorQuery(
         vectors=vectors,
-        k=_vector_k(options.k, max_k),
+        k=_ranked_k(options.k, limits),
         column=options.vector_column,
         columns=columns,
         metric=options.distance_type,
@@ -120,28 +148,67 @@ def _vector_query(
         refine_factor=options.refine_factor,
         lower_bound=options.lower_bound,
         upper_bound=options.upper_bound,
-        offset=_or(options.offset, 0),
-        use_index=not _or(options.bypass_vector_index, False),
-        fast_search=_or(options.fast_search, False),
-        with_row_id=_or(options.with_row_id, False),
+        offset=given_or(options.offset, 0),
+        use_index=not given_or(options.bypass_vector_index, False),
+        fast_search=given_or(options.fast_search, False),
+        with_row_id=given_or(options.with_row_id, False),
         batched=batched,
         filter=options.filter,
         params=options.params,
-        prefilter=_or(options.prefilter, True),
+        prefilter=given_or(options.prefilter, True),
         row_ids=_row_ids(options),
         ef=options.ef,
         approx_mode="normal" if options.approx_mode is None else options.approx_mode,
     )
 
 
-def _vector_k(k: int | None, max_k: int) -> int | None:
-    """Return the k of a vector query, None = no limit; 0 means the default, as clients expect."""
+def _text_query(
+    options: QueryOptions,
+    columns: tuple[str | NamedExpression, ...] | None,
+    text: TextNode,
+    *,
+    limits: QueryLimits,
+    use_index: bool,
+) -> TextQuery:
+    _require_no_order(options, "that have words are ordered by score", "full_text_query")
+    return TextQuery(
+        text,
+        k=_ranked_k(options.k, limits),
+        columns=columns,
+        filter=options.filter,
+        params=options.params,
+        prefilter=given_or(options.prefilter, True),
+        offset=given_or(options.offset, 0),
+        with_row_id=given_or(options.with_row_id, False),
+        fast_search=given_or(options.fast_search, False),
+        use_index=use_index,
+    )
+
+
+def _hybrid_query(options: QueryOptions, vector: VectorQuery, text: TextQuery) -> HybridQuery:
+    return HybridQuery(
+        vector,
+        text,
+        k=vector.k,
+        offset=vector.offset,
+        columns=vector.columns,
+        with_row_id=vector.with_row_id,
+        fusion=parse_fusion(options.fusion),
+    )
+
+
+def _require_no_order(options: QueryOptions, told: str, member: str) -> None:
+    if options.order_by:
+        raise InvalidRequestError(f"order_by: rows {told}; leave out order_by or {member}")
+
+
+def _ranked_k(k: int | None, limits: QueryLimits) -> int | None:
+    """Return the k of a ranking, None = no limit; 0 means the default, as clients expect."""
     if k is None or k == 0:
         return DEFAULT_K
     if k >= UNLIMITED_K:
         return None
-    if k > max_k:
-        raise LimitExceededError("max_k", max_k, k, asked="k")
+    limits.require("max_k", k, "k")
     return k
 
 
@@ -168,7 +235,3 @@ def _answer_columns(
     if computed is not None:
         return tuple(NamedExpression(name, text) for name, text in computed.items())
     return None if options.columns is None else tuple(options.columns)
-
-
-def _or(value: V | None, default: V) -> V:
-    return default if value is None else value

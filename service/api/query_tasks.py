@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, TypeVar
 from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import ScanQuery
-from service.api.batch_limit import may_be_too_large, require_small_batch
+from service.api.answer_limits import (
+    may_be_too_large,
+    require_small_answer,
+    require_small_rows,
+)
 from service.api.demands import freshness_of, timeout_s
 from service.api.identifiers import require_same
 from service.api.known_bodies import known_query
 from service.api.negotiation import Encoding, choose_encoding
+from service.api.pins import pin_of
 from service.api.query_answers import answer_result, answer_scan
 from service.api.query_bodies import parse_query
 from service.api.residency import run_if_resident
@@ -24,14 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lance_core.dataset import Dataset
+    from lance_core.query.engine import Request
     from lance_core.query.query_result import QueryResult
-    from lance_core.query.request import VectorQuery
     from service.api.client_watch import ClientWatch
     from service.api.query_answers import Answer
     from service.api.query_bodies import WireQuery
     from service.api.table_calls import Call
+    from service.catalog.database import Database
     from service.catalog.freshness import Freshness
     from service.catalog.names import TableName
+    from service.catalog.pins import Pin
 
 T = TypeVar("T")
 
@@ -47,9 +54,10 @@ class QueryTask:
     that of rows, if any are asked for.
     """
 
-    request: VectorQuery | ScanQuery
+    request: Request
+    database: Database
     table: TableName
-    version: int | None
+    pin: Pin
     freshness: Freshness
     deadline: Deadline
     stream_deadline: Deadline
@@ -63,7 +71,7 @@ def decode_task(
     encoding: Encoding = _PLAIN,
 ) -> QueryTask:
     """Return the query that a body describes."""
-    query = parse_query(members, max_k=call.services.settings.max_k)
+    query = parse_query(members, limits=call.services.limits)
     return _to_task(call, query, watch, encoding)
 
 
@@ -73,8 +81,9 @@ def _to_task(call: Call, query: WireQuery, watch: ClientWatch, encoding: Encodin
     now_s, wait_s = time.monotonic(), timeout_s(exchange, options.timeout_ms)
     return QueryTask(
         query.request,
+        call.database,
         call.table,
-        options.version,
+        pin_of(options, call.parameters),
         freshness_of(exchange, options.max_staleness_ms),
         Deadline(now_s + min(wait_s, settings.query_timeout_s), watch.has_left),
         Deadline(now_s + wait_s, watch.has_left),
@@ -98,8 +107,8 @@ def begin_query(call: Call, watch: ClientWatch) -> Answer | QueryTask:
     Returns the task, for ``finish_query``, when the answer needs reading. Plain queries always do:
     they may be long.
     """
-    max_k = call.services.settings.max_k
-    known = known_query(call.raw_body, max_k=max_k)
+    limits = call.services.limits
+    known = known_query(call.raw_body, limits=limits)
     if known is None:
         members = call.members()
         if members.get("query") is not None:
@@ -107,13 +116,13 @@ def begin_query(call: Call, watch: ClientWatch) -> Answer | QueryTask:
         task = decode_task(call, members, watch, _encoding(call))
     else:
         task = _to_task(call, known, watch, _encoding(call))
-    if isinstance(task.request, ScanQuery) or may_be_too_large(task.request, max_k):
+    if isinstance(task.request, ScanQuery) or may_be_too_large(task.request, limits):
         return task
-    dataset = call.services.catalog.resident(task.table, task.version, task.freshness)
+    dataset = task.database.resident(task.table, task.pin, task.freshness)
     if dataset is None:
         return task
     result = run_if_resident(dataset, task.request, task.deadline)
-    return task if result is None else _answer(call, result, task)
+    return task if result is None else _answer(call, dataset, result, task)
 
 
 def finish_query(call: Call, task: QueryTask) -> Answer:
@@ -127,10 +136,10 @@ def run_task(call: Call, task: QueryTask, work: Callable[[Dataset], T]) -> T:
 
     def noted(dataset: Dataset) -> T:
         call.exchange.record.version = dataset.version
-        require_small_batch(task.request, dataset, call.services.settings.max_k)
+        require_small_answer(task.request, dataset, call.services.limits)
         return work(dataset)
 
-    return call.services.catalog.run(task.table, task.version, task.freshness, noted)
+    return task.database.run(task.table, task.pin, task.freshness, noted)
 
 
 def _finish(call: Call, task: QueryTask, dataset: Dataset) -> Answer:
@@ -139,10 +148,11 @@ def _finish(call: Call, task: QueryTask, dataset: Dataset) -> Answer:
         answer = answer_scan(scan, task.encoding)
         scan.deadline = task.stream_deadline
         return answer
-    return _answer(call, dataset.run(task.request, task.deadline), task)
+    return _answer(call, dataset, dataset.run(task.request, task.deadline), task)
 
 
-def _answer(call: Call, result: QueryResult, task: QueryTask) -> Answer:
+def _answer(call: Call, dataset: Dataset, result: QueryResult, task: QueryTask) -> Answer:
+    require_small_rows(result.rows, call.services.limits)
     task.deadline.check("encoding the answer")
     record, stats = call.exchange.record, result.stats
     record.version = stats.version
@@ -150,4 +160,6 @@ def _answer(call: Call, result: QueryResult, task: QueryTask) -> Answer:
     record.rows = result.rows.num_rows
     record.bytes_read = stats.bytes_read
     record.cache_hits = stats.cache_hits
+    if stats.plan == "ann":
+        call.services.recall_samples.consider(dataset, task.request)
     return answer_result(result, task.encoding)

@@ -30,8 +30,9 @@ def parse_vectors(given: object) -> tuple[NDArray[np.float32], bool] | None:
     Returns
     -------
     tuple or None
-        None for null and for an empty list: no vector search. Numbers beyond float32 become
-        infinities, which ``VectorQuery`` refuses.
+        None for null, an empty list and an empty object, as clients of Lance Namespace have to send
+        something: no vector search. Numbers beyond float32 become infinities, which ``VectorQuery``
+        refuses.
 
     Raises
     ------
@@ -53,6 +54,8 @@ def parse_vectors(given: object) -> tuple[NDArray[np.float32], bool] | None:
 
 def _unwrap(given: dict[str, object]) -> object:
     forms = [given[name] for name in _NAMESPACE_FORMS if given.get(name) is not None]
+    if not forms and given.keys() <= set(_NAMESPACE_FORMS):
+        return None
     if len(forms) != 1:
         raise InvalidRequestError(
             "vector: an object must hold either single_vector or multi_vector"

@@ -11,13 +11,11 @@ from service.catalog.missing_objects import is_about_missing_object
 if TYPE_CHECKING:
     from lance_core.dataset import Dataset
     from lance_core.query.deadline import Deadline
+    from lance_core.query.engine import Request
     from lance_core.query.query_result import QueryResult
-    from lance_core.query.request import VectorQuery
 
 
-def run_if_resident(
-    dataset: Dataset, request: VectorQuery, deadline: Deadline
-) -> QueryResult | None:
+def run_if_resident(dataset: Dataset, request: Request, deadline: Deadline) -> QueryResult | None:
     """Return the answer, or None when it needs something that is not in memory or has vanished."""
     try:
         return dataset.run(request, deadline, resident_only=True)

@@ -1,99 +1,83 @@
-"""What the routes ask: which tables there are, and the dataset behind a name."""
+"""What the routes ask: which databases there are, and which of them a request is about."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+import time
+from typing import TYPE_CHECKING
 
-from lance_core.errors import DatasetNotFoundError, LanceError, VersionNotFoundError
-from service.catalog.confinement import Confinement, absolute_root
-from service.catalog.datasets import OpenDataset, OpenDatasets
-from service.catalog.listing import Listing
-from service.catalog.missing_objects import is_about_missing_object
+from service.catalog.database import Database
+from service.catalog.datasets import Slots
+from service.catalog.errors import NamespaceNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping, Sequence
 
-    from lance_core.dataset import Dataset
-    from lance_core.io.store import ObjectStore
-    from service.catalog.freshness import Freshness
-    from service.catalog.names import TableName
+    from service.catalog.datasets import OpenAnyDataset
     from service.settings import Settings
-
-T = TypeVar("T")
-
-_MAX_VERSION = 2**64 - 1
 
 
 class Catalog:
-    """The datasets below one root."""
+    """All databases, by name; the only one of a single root has none.
 
-    def __init__(self, settings: Settings, store: ObjectStore, open_dataset: OpenDataset) -> None:
-        self._root = absolute_root(settings.root)
-        self._confinement = Confinement(settings.root, settings.allowed_roots)
-        self.listing = Listing(store, self._root, self._confinement)
-        self._datasets = OpenDatasets(
-            open_dataset,
-            max_open=settings.max_open_datasets,
-            max_age_s=settings.read_consistency_interval,
-        )
+    Parameters
+    ----------
+    settings
+        Which databases there are.
+    open_dataset
+        Opens datasets anywhere.
+    """
 
-    def location(self, table: TableName) -> str:
-        """Return the URI under which the table's dataset can be opened directly."""
-        return f"{self._root}/{table.path}"
+    def __init__(self, settings: Settings, open_dataset: OpenAnyDataset) -> None:
+        self._slots = Slots(settings.max_open_datasets)
+        self.databases: Mapping[str | None, Database] = {
+            name: Database(name, place, settings, open_dataset, self._slots)
+            for name, place in settings.places().items()
+        }
 
-    def resident(self, table: TableName, version: int | None, demand: Freshness) -> Dataset | None:
-        """Return the dataset if it is open and new enough; never waits for the store."""
-        return self._datasets.resident(self.location(table), version, demand)
+    def find(
+        self, named: str | None, parts: Sequence[str], check: Callable[[str], None]
+    ) -> tuple[Database | None, tuple[str, ...]]:
+        """Return the database of a request, and what of the identifier is left inside it.
 
-    def open(self, table: TableName, version: int | None, demand: Freshness) -> Dataset:
-        """Return the dataset of a table; may wait for the store.
+        With a single root there is nothing to choose, whatever a client calls it. Else the first
+        part of the identifier names the database, unless the client does; None where neither does.
+
+        Parameters
+        ----------
+        named
+            What the client calls the database.
+        parts
+            The identifier.
+        check
+            Called with the name before it is looked up, and raises for callers to whom it must not
+            be told whether there is such a database.
 
         Raises
         ------
-        DatasetNotFoundError, VersionNotFoundError
-            There is none.
-        PermissionDeniedError
-            A symbolic link leads out of the served roots.
+        NamespaceNotFoundError
+            There is no such database.
         """
-        location = self.location(table)
-        with _errors_naming(table):
-            if version is not None and not 0 < version <= _MAX_VERSION:
-                raise VersionNotFoundError(f"there is no version {version}")
-            self._confinement.check(location)
-            return self._datasets.open(location, version, demand)
+        inside = tuple(parts)
+        if None in self.databases:
+            return self.databases[None], inside
+        if named is None and inside == ():
+            return None, ()
+        name, inside = (inside[0], inside[1:]) if named is None else (named, inside)
+        check(name)
+        found = self.databases.get(name)
+        if found is None:
+            raise NamespaceNotFoundError(f"there is no database '{name}'")
+        return found, inside
 
-    def run(
-        self,
-        table: TableName,
-        version: int | None,
-        demand: Freshness,
-        work: Callable[[Dataset], T],
-    ) -> T:
-        """Return what ``work`` makes of the dataset of a table; errors as ``open``, and its own.
+    def release_unused(self) -> None:
+        """Let go of old versions that nobody uses, with what the cache holds for them alone."""
+        self._slots.release_unused(time.monotonic())
 
-        When a file turns out to be missing, the version that was held may no longer be the truth:
-        the store is asked again, and if it shows another one, ``work`` is called once more.
-        """
-        dataset = self.open(table, version, demand)
-        with _errors_naming(table):
-            try:
-                return work(dataset)
-            except LanceError as error:
-                if not is_about_missing_object(error):
-                    raise
-                present = self._datasets.reopen(self.location(table), version)
-                if present.snapshot.incarnation == dataset.snapshot.incarnation:
-                    raise
-            return work(present)
+    @property
+    def num_open(self) -> int:
+        """Number of versions of datasets that are kept open."""
+        return len(self._slots.held())
 
-
-@contextmanager
-def _errors_naming(table: TableName) -> Iterator[None]:
-    """Make errors about what is not there name the table, not the place where it lies."""
-    try:
-        yield
-    except DatasetNotFoundError as error:
-        raise DatasetNotFoundError(f"table '{table}' not found") from error
-    except VersionNotFoundError as error:
-        raise VersionNotFoundError(f"table '{table}': {error}") from error
+    def names(self) -> list[str]:
+        """Return the names of the databases, in no order."""
+        return [name for name in self.databases if name is not None]

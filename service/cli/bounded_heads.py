@@ -7,6 +7,9 @@ same form as every other error.
 
 from __future__ import annotations
 
+import array
+import fcntl
+import termios
 import uuid
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
@@ -17,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from service.api.connections import CONNECTIONS
 from service.api.edge import FEATURE_LEVEL
 from service.api.problems import Problem
 from service.cli.joined_writes import JoinedWrites
@@ -25,8 +29,10 @@ from service.telemetry.request_log import RequestRecord
 if TYPE_CHECKING:
     import asyncio
 
+    from service.api.connections import Connections
+
 MAX_HEAD_BYTES = 64 << 10
-_CODE = 13
+_CODE, _BUSY_CODE = 13, 21
 _LINGER_S = 5.0
 _LINE_BYTES = len(b"  HTTP/1.1\r\n")
 _FIELD_BYTES = len(b": \r\n")
@@ -35,6 +41,12 @@ _TOO_LARGE = Problem(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     _CODE,
     f"the request line and the headers together are longer than {MAX_HEAD_BYTES} bytes",
+)
+_TOO_MANY = Problem(
+    HTTPStatus.TOO_MANY_REQUESTS,
+    _BUSY_CODE,
+    "too many connections are open (setting max_connections)",
+    ((b"retry-after", b"1"),),
 )
 _MALFORMED = Problem(HTTPStatus.BAD_REQUEST, _CODE, "this is no valid HTTP request")
 
@@ -50,6 +62,9 @@ class BoundedHeads(HttpToolsProtocol):
     begins in the middle of a read can be longer by what that read holds of it.
     """
 
+    _progress_s = 0.0
+    _unsent_bytes = 0
+    _unsent_since_s = 0.0
     _pending_bytes = 0
     _is_in_body = False
     _is_too_large = False
@@ -59,11 +74,24 @@ class BoundedHeads(HttpToolsProtocol):
         """Begin, with answers sent whole."""
         joined = JoinedWrites(cast("asyncio.Transport", transport), self.loop)
         super().connection_made(cast("asyncio.Transport", joined))
+        self._progress_s = self.loop.time()
+        known: Connections | None = self.app_state.get(CONNECTIONS)
+        if known is not None and not known.add(self):
+            self._refuse(_TOO_MANY)
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End whatever is going on."""
+        known: Connections | None = self.app_state.get(CONNECTIONS)
+        if known is not None:
+            known.discard(self)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, unless the connection was refused already."""
         if self._is_refused:
             return  # the caller is still sending; closing under it would take the answer away
+        self._progress_s = self.loop.time()
         self._pending_bytes += len(data)
         super().data_received(data)
         if self._pending_bytes > MAX_HEAD_BYTES and not self._is_refused:
@@ -93,6 +121,27 @@ class BoundedHeads(HttpToolsProtocol):
         """Answer what the parser gave up on."""
         self._refuse(_TOO_LARGE if self._is_too_large else _MALFORMED)
 
+    def has_stalled_since(self, then_s: float) -> bool:
+        """Tell whether half a request has come, or half an answer gone, and no more since then.
+
+        Connections between two requests, and those of answers that are being made, wait for us.
+        """
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes > 0:
+            unsent_bytes += _bytes_in_kernel(self.transport)
+        if unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes, self._unsent_since_s = unsent_bytes, self.loop.time()
+        if unsent_bytes > 0:
+            return self._unsent_since_s < then_s
+        is_sending = self._is_in_body and not self.flow.read_paused
+        if not (is_sending or self._pending_bytes > 0 or self.cycle is None):
+            return False
+        return self._progress_s < then_s
+
+    def drop(self) -> None:
+        """Close the connection without sending what is left."""
+        self.transport.abort()
+
     def _head_bytes(self) -> int:
         fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in self.headers)
         return len(self.parser.get_method()) + len(self.url) + _LINE_BYTES + fields
@@ -118,6 +167,16 @@ class BoundedHeads(HttpToolsProtocol):
         record.write()
 
 
+def _bytes_in_kernel(transport: asyncio.Transport) -> int:
+    """Return what the system holds of an answer; it takes more only when much of that has left."""
+    held = array.array("i", [0])
+    try:
+        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, held)
+    except OSError:  # closed meanwhile
+        return 0
+    return held[0]
+
+
 def _to_bytes(problem: Problem, request_id: str) -> bytes:
     body = problem.body(request_id)
     headers = [
@@ -126,5 +185,6 @@ def _to_bytes(problem: Problem, request_id: str) -> bytes:
         b"connection: close",
         b"phalanx-version: " + FEATURE_LEVEL,
         b"x-request-id: " + request_id.encode(),
+        *(name + b": " + value for name, value in problem.headers),
     ]
     return STATUS_LINE[problem.status] + b"\r\n".join([*headers, b"", body])

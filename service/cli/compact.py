@@ -9,13 +9,16 @@ from rich.markup import escape
 
 from lance_core.operations.compact_indices import IndexTreatment  # noqa: TC001 - typer reads it
 from lance_core.operations.lost_coverage import lost_coverage
+from lance_core.operations.write_segment import MEMORY_BYTES
 from service.cli.output import output
 from service.cli.places import (
     BranchOption,
     DatasetArgument,
+    MemoryOption,
     StorageOptions,
     counted,
     open_for_command,
+    parse_bytes,
     progress_bar,
     told_errors,
 )
@@ -23,6 +26,7 @@ from service.cli.places import (
 _OPTIONS = {
     "target_rows_per_fragment": "--target-rows",
     "deletions_threshold": "--deletions-threshold",
+    "memory_bytes": "--memory",
 }
 """What users type for the arguments of the library."""
 
@@ -44,10 +48,12 @@ def compact(
         float | None,
         typer.Option(help="Fragments of which a larger share is deleted are written anew."),
     ] = None,
+    memory: MemoryOption = None,
     branch: BranchOption = None,
     storage_option: StorageOptions = None,
 ) -> None:
     """Write fragments that are small, or full of deleted rows, anew as few whole ones."""
+    memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
     with told_errors(_OPTIONS):
         before = open_for_command(dataset, storage_option, branch)
         with progress_bar("groups of fragments", None) as bar:
@@ -55,6 +61,7 @@ def compact(
                 indices=None if indices is None else indices.value,
                 target_rows_per_fragment=target_rows,
                 deletions_threshold=deletions_threshold,
+                memory_bytes=memory_bytes,
                 progress=bar.move_to,
             )
         if after.version == before.version:

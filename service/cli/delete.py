@@ -27,9 +27,9 @@ def delete(
 ) -> None:
     """Delete the rows for which a predicate is true; old versions keep them until cleanup.
 
-    A test has its column first: =, !=, <>, <, <=, >, >=, [NOT] IN (...), [NOT] BETWEEN ... AND ...
-    or IS [NOT] NULL. AND, OR, NOT and parentheses join tests. Texts stand in single quotes, names
-    with odd characters between backticks. There is no LIKE and there are no functions yet.
+    It is written as the filters of searches: =, <>, <, IN (...), BETWEEN ... AND ..., LIKE, IS NULL
+    and functions such as lower(name), joined by AND, OR, NOT and parentheses. Texts stand in single
+    quotes, names with odd characters between backticks.
     """
     with told_errors():
         before = open_for_command(dataset, storage_option, branch)

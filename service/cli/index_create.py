@@ -26,6 +26,27 @@ from service.cli.places import (
     progress_bar,
     told_errors,
 )
+from service.cli.text_options import (
+    TEXT_OPTIONS,
+    AsciiFolding,
+    BaseTokenizer,
+    BlockSize,
+    CustomStopWords,
+    FormatVersion,
+    IndexOperators,
+    Language,
+    LowerCase,
+    MaxNgram,
+    MaxTokenLength,
+    MinNgram,
+    Positions,
+    PrefixOnly,
+    PreserveOriginal,
+    SplitIdentifiers,
+    SplitOnNumerics,
+    Stem,
+    StopWords,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +73,8 @@ class IndexType(StrEnum):
     NGRAM = "ngram"
     ZONEMAP = "zonemap"
     BLOOMFILTER = "bloomfilter"
+    INVERTED = "inverted"
+    FTS = "fts"
 
 
 class Rotation(StrEnum):
@@ -79,6 +102,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--max-iters": ("max_iters",),
     "--zone-rows": ("zone_size", "rows_per_zone", "number_of_items"),
     "--probability": ("probability",),
+    **TEXT_OPTIONS,
 }
 """The parameter that each option stands for: that of the names which the type of index takes."""
 
@@ -104,7 +128,8 @@ def create(
             help="Of vectors an `ivf_` one: `flat` keeps them whole, `sq`, `rq` and `pq` make them"
             " shorter and less exact, `hnsw` has a graph for few large partitions. Of values"
             " `btree`, `bitmap` for few different ones, `label_list` for lists, `ngram` for parts"
-            " of texts; `zonemap` and `bloomfilter` are small. Left out: `ivf_pq` of vectors, else"
+            " of texts; `zonemap` and `bloomfilter` are small. `fts`, or `inverted`, for words of"
+            " texts. Left out: `ivf_pq` of vectors, else"
             " `btree` or `label_list`.",
         ),
     ] = None,
@@ -171,6 +196,24 @@ def create(
             rich_help_panel=_SCALARS,
         ),
     ] = None,
+    positions: Positions = None,
+    tokenizer: BaseTokenizer = None,
+    language: Language = None,
+    stem: Stem = None,
+    drop_stop_words: StopWords = None,
+    stop_word: CustomStopWords = None,
+    lower_case: LowerCase = None,
+    fold_accents: AsciiFolding = None,
+    max_word_bytes: MaxTokenLength = None,
+    min_ngram: MinNgram = None,
+    max_ngram: MaxNgram = None,
+    prefix_only: PrefixOnly = None,
+    split_identifiers: SplitIdentifiers = None,
+    split_numbers: SplitOnNumerics = None,
+    keep_originals: PreserveOriginal = None,
+    operators: IndexOperators = None,
+    block_size: BlockSize = None,
+    format_version: FormatVersion = None,
     json: JsonOption = False,
     branch: BranchOption = None,
     storage_option: StorageOptions = None,
@@ -182,6 +225,8 @@ def create(
     `lance-serve index create a.lance vector --type ivf_pq --metric cosine --partitions 256`
 
     `lance-serve index create a.lance price --type btree`
+
+    `lance-serve index create a.lance title --type fts --language German --positions`
     """
     given = {
         "--metric": metric,
@@ -197,6 +242,24 @@ def create(
         "--max-iters": max_iters,
         "--zone-rows": zone_rows,
         "--probability": probability,
+        "--positions": positions,
+        "--tokenizer": tokenizer,
+        "--language": language,
+        "--stem": stem,
+        "--drop-stop-words": drop_stop_words,
+        "--stop-word": stop_word,
+        "--lower-case": lower_case,
+        "--fold-accents": fold_accents,
+        "--max-word-bytes": max_word_bytes,
+        "--min-ngram": min_ngram,
+        "--max-ngram": max_ngram,
+        "--prefix-only": prefix_only,
+        "--split-identifiers": split_identifiers,
+        "--split-numbers": split_numbers,
+        "--keep-originals": keep_originals,
+        "--operators": operators,
+        "--block-size": block_size,
+        "--format-version": format_version,
     }
     memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
     with told_errors(_TYPED):

@@ -84,6 +84,7 @@ def optimize(
 def remap(
     dataset: DatasetArgument,
     names: _Names = None,
+    memory: MemoryOption = None,
     branch: BranchOption = None,
     storage_option: StorageOptions = None,
 ) -> None:
@@ -92,10 +93,13 @@ def remap(
     Columns are not read. Zone maps and Bloom filters cannot follow: `lance-serve index optimize
     DATASET NAME --retrain` builds them anew.
     """
-    with told_errors():
+    memory_bytes = MEMORY_BYTES if memory is None else parse_bytes(memory)
+    with told_errors({"memory_bytes": "--memory"}):
         before = open_for_command(dataset, storage_option, branch)
         with progress_bar("segments", None) as bar:
-            after = before.remap_indices(names or None, progress=bar.move_to).trim_reuse_index()
+            after = before.remap_indices(
+                names or None, memory_bytes=memory_bytes, progress=bar.move_to
+            ).trim_reuse_index()
         if after.version == before.version:
             output().print("nothing to follow or to forget; nothing was committed")
             return

@@ -6,11 +6,14 @@ import typer
 
 from service.cli.cleanup import cleanup
 from service.cli.compact import compact
+from service.cli.config import config
 from service.cli.delete import delete
 from service.cli.export_openapi import export_openapi
 from service.cli.index import index
 from service.cli.ingest import ingest
 from service.cli.inspect import inspect
+from service.cli.key import key
+from service.cli.search import search
 from service.cli.serve import serve
 from service.cli.tag import tag
 from service.cli.verify import verify
@@ -26,8 +29,11 @@ app = typer.Typer(
 
 _SERVICE, _DATA, _UPKEEP = "The service", "Rows and versions", "Upkeep"
 app.command(rich_help_panel=_SERVICE)(serve)
+app.command(rich_help_panel=_SERVICE)(config)
+app.add_typer(key, name="key", rich_help_panel=_SERVICE)
 app.command(rich_help_panel=_SERVICE)(warm)
 app.command("openapi", rich_help_panel=_SERVICE)(export_openapi)
+app.command(rich_help_panel=_DATA)(search)
 app.command(rich_help_panel=_DATA)(ingest)
 app.command(rich_help_panel=_DATA)(delete)
 app.add_typer(tag, name="tag", rich_help_panel=_DATA)

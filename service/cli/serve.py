@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import resource
+import ssl
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
-from pydantic import ValidationError
 
 from lance_core.errors import LanceError
 from lance_core.io.open import open_store
+from service.api.access import Access
+from service.api.text_models import require_text_model
 from service.catalog.confinement import local_path
 from service.cli.bounded_heads import BoundedHeads
-from service.settings import load_settings, to_environment
+from service.cli.settings_options import Config, Root, Set, settings_of
+from service.settings_sources import CONFIG_VARIABLE, to_environment
 from service.telemetry.json_logging import configure_logging
+from service.telemetry.metrics import DIRECTORY_VARIABLE
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from service.settings import Place, Settings
 
 _APP = "service.app:create_app_from_environment"
 # Clients keep idle connections for 90 s and do not repeat a POST on one that the server closed just
 # then, so the server keeps them longer.
 _KEEP_ALIVE_S = 120
+# A worker answers only when all is imported; one that is killed meanwhile would never get there.
+_WORKER_START_S = 60
 
 
 def serve(
-    root: Annotated[
-        str | None,
-        typer.Option(help="Directory or object-store URI; every NAME.lance below is a table."),
-    ] = None,
+    root: Root = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     workers: Annotated[
@@ -52,10 +58,13 @@ def serve(
         bool | None,
         typer.Option("--insecure", help="Allow listening beyond loopback without any key."),
     ] = None,
+    config: Config = None,
+    set_: Set = None,
 ) -> None:
     """Run the service until it is told to stop.
 
-    All settings can also be given as environment variables LANCE_SERVE_*; options win.
+    All settings can also be given as environment variables LANCE_SERVE_*, or in a file; options
+    win, then variables. `lance-serve config` shows them.
     """
     given = {
         "root": root,
@@ -66,12 +75,24 @@ def serve(
         "disk_cache_bytes": disk_cache_bytes,
         "insecure": insecure,
     }
-    settings = _load({name: value for name, value in given.items() if value is not None})
-    _require_root(settings)
+    settings = settings_of(config, set_, given).settings
+    _require_roots(settings)
     _require_disk_cache(settings)
+    _require_text_model(settings)
     _require_key_or_loopback(settings)
+    _require_access(settings)
+    os.environ.pop(CONFIG_VARIABLE, None)
     os.environ.update(to_environment(settings))
     configure_logging(settings.log_level)
+    _allow_many_files()
+    with ExitStack() as beside:
+        if settings.workers > 1:
+            folder = beside.enter_context(TemporaryDirectory(prefix="lance-serve-metrics-"))
+            os.environ[DIRECTORY_VARIABLE] = folder
+        _run(settings)
+
+
+def _run(settings: Settings) -> None:
     uvicorn.run(
         _APP,
         factory=True,
@@ -86,28 +107,36 @@ def serve(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_worker_healthcheck=_WORKER_START_S,
         timeout_graceful_shutdown=settings.drain_timeout_s,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        ssl_keyfile_password=settings.tls_key_password,
+        ssl_ca_certs=settings.tls_client_ca,
+        ssl_cert_reqs=ssl.CERT_NONE if settings.tls_client_ca is None else ssl.CERT_REQUIRED,
     )
 
 
-def _load(given: dict[str, object]) -> Settings:
-    try:
-        return load_settings(**given)
-    except ValidationError as error:
-        mistakes = [f"{mistake['loc'][0]}: {mistake['msg']}" for mistake in error.errors()]
-        raise typer.BadParameter("; ".join(mistakes)) from error
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+def _allow_many_files() -> None:
+    """Let the process have as many connections as the system grants; often 1024 is only a start."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _require_root(settings: Settings) -> None:
-    folder = local_path(settings.root)
+def _require_roots(settings: Settings) -> None:
+    for name, place in settings.places().items():
+        _require_root("root" if name is None else f"databases.{name}.root", place)
+
+
+def _require_root(setting: str, place: Place) -> None:
+    folder = local_path(place.root)
     if folder is not None and not folder.is_dir():
-        raise typer.BadParameter(f"root: there is no directory {folder}")
+        raise typer.BadParameter(f"{setting}: there is no directory {folder}")
     try:
-        open_store(settings.root, settings.storage_options)
+        open_store(place.root, place.storage_options)
     except LanceError as error:
-        raise typer.BadParameter(f"root: {error}") from error
+        raise typer.BadParameter(f"{setting}: {error}") from error
 
 
 def _require_disk_cache(settings: Settings) -> None:
@@ -118,8 +147,22 @@ def _require_disk_cache(settings: Settings) -> None:
         raise typer.BadParameter(f"disk_cache: {settings.disk_cache}: {error.strerror}") from error
 
 
+def _require_text_model(settings: Settings) -> None:
+    try:
+        require_text_model(settings)
+    except ValueError as error:
+        raise typer.BadParameter(f"text_model: {error}") from error
+
+
+def _require_access(settings: Settings) -> None:
+    try:
+        Access(settings)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def _require_key_or_loopback(settings: Settings) -> None:
-    if settings.api_keys == () and not settings.insecure and not _is_loopback(settings.host):
+    if not (settings.asks_for_keys or settings.insecure or _is_loopback(settings.host)):
         raise typer.BadParameter(
             f"everyone who reaches {settings.host} could read all tables: set LANCE_SERVE_API_KEYS,"
             " listen on 127.0.0.1, or say --insecure"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.csv
 
 from lance_core.errors import InvalidRequestError
+from lance_core.operations.csv_rows import csv_batches, csv_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +36,10 @@ class CsvFile:
         self._path = path
         self._delimiter = delimiter
         self._types = dict(types)
-        guessed = self._open().schema
+        try:
+            guessed = csv_schema(self._open, types, delimiter)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidRequestError(f"{path} cannot be read: {error}") from error
         for field in guessed:
             if pa.types.is_null(field.type):
                 self._types[field.name] = pa.string()
@@ -44,30 +47,22 @@ class CsvFile:
                 raise InvalidRequestError(
                     f'{path}: column "{field.name}" is no UTF-8; convert the file, or give its type'
                 )
-        self.schema = self._open().schema
+        self.schema = pa.schema(
+            [field.with_type(self._types.get(field.name, field.type)) for field in guessed]
+        )
 
     def count_rows(self) -> None:
         """Say that only reading tells."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows; errors as those of making this."""
+        types = {field.name: field.type for field in self.schema}
         try:
-            yield from self._open()
+            yield from csv_batches(self._open, types, self._delimiter)
         except pa.ArrowException as error:
             raise InvalidRequestError(
                 f"{self._path}: {error}; give the type of the column by --type"
             ) from error
 
-    def _open(self) -> pa.csv.CSVStreamingReader:
-        try:
-            return pa.csv.open_csv(
-                pa.input_stream(self._path, compression="detect"),
-                parse_options=pa.csv.ParseOptions(delimiter=self._delimiter),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=self._types,
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidRequestError(f"{self._path} cannot be read: {error}") from error
+    def _open(self) -> pa.NativeFile:
+        return pa.input_stream(self._path, compression="detect")

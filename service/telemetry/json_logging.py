@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
@@ -36,7 +37,10 @@ class JsonFormatter(logging.Formatter):
             line.update(fields)
         if record.exc_info is not None:
             line["stack"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except TypeError:  # half a surrogate pair, or an endless number, as callers may send
+            return json.dumps(line, default=str)
 
 
 class LineWriter(logging.Handler):
@@ -54,6 +58,7 @@ class LineWriter(logging.Handler):
         self._writing = threading.Lock()
         self._has_lines = threading.Event()
         self._is_closed = False
+        self._waits = True
         threading.Thread(target=self._work, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -62,7 +67,9 @@ class LineWriter(logging.Handler):
             self._lines.append(self.format(record))
         except Exception:
             self.handleError(record)
-        if not self._has_lines.is_set():
+        if not self._waits:
+            self.flush()
+        elif not self._has_lines.is_set():
             self._has_lines.set()
 
     def flush(self) -> None:
@@ -73,6 +80,11 @@ class LineWriter(logging.Handler):
                 with suppress(OSError, ValueError):  # nobody reads the log any more
                     self._stream.write("\n".join(lines) + "\n")
                     self._stream.flush()
+
+    def stop_waiting(self) -> None:
+        """Write what waits, and each later line at once."""
+        self._waits = False
+        self.flush()
 
     def close(self) -> None:
         """Write what waits and end the thread."""
@@ -101,3 +113,10 @@ def configure_logging(level: str) -> None:
     handler = LineWriter(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def write_lines_at_once() -> None:
+    """Let no line wait any more: a process that a signal ends runs no handlers at exit."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineWriter):
+            handler.stop_waiting()

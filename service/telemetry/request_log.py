@@ -10,6 +10,18 @@ from dataclasses import dataclass, field
 from lance_core.errors import LanceError
 
 _LOGGER = logging.getLogger("service.request")
+_WHERE_KNOWN = (
+    "client",
+    "caller",
+    "trace_id",
+    "code",
+    "table",
+    "version",
+    "plan",
+    "rows",
+    "bytes_read",
+    "cache_hits",
+)
 _CLIENT_ERROR = 400
 _SERVER_ERROR = 500
 
@@ -18,12 +30,17 @@ _SERVER_ERROR = 500
 class RequestRecord:
     """What is logged of one request; filled while the request is answered.
 
+    The line is also the record of who asked for what: ``client`` is the address of the connection,
+    ``caller`` the name of the key, or the subject of the token. Keys and tokens are in no line.
     ``is_expected`` says that an error would be part of the answer, no fault.
     """
 
     request_id: str
     method: str
     path: str
+    client: str | None = None
+    caller: str | None = None
+    trace_id: str | None = None
     status: int = 0
     code: int | None = None
     table: str | None = None
@@ -34,7 +51,12 @@ class RequestRecord:
     cache_hits: int | None = None
     error: BaseException | None = None
     is_expected: bool = False
+    elapsed_s: float = 0.0
     _started: float = field(default_factory=time.perf_counter)
+
+    def finish(self) -> None:
+        """Stop the clock."""
+        self.elapsed_s = time.perf_counter() - self._started
 
     def write(self) -> None:
         """Write the line; server faults at ERROR, everything else at INFO."""
@@ -53,9 +75,9 @@ class RequestRecord:
             "method": self.method,
             "path": self.path,
             "status": self.status,
-            "elapsed_ms": round((time.perf_counter() - self._started) * 1e3, 3),
+            "elapsed_ms": round(self.elapsed_s * 1e3, 3),
         }
-        for name in ("code", "table", "version", "plan", "rows", "bytes_read", "cache_hits"):
+        for name in _WHERE_KNOWN:
             value = getattr(self, name)
             if value is not None:
                 fields[name] = value

@@ -104,7 +104,7 @@ class Stats(Answer):
     """What was done to answer a query."""
 
     version: int
-    plan: Literal["ann", "exact", "scan"]
+    plan: Literal["ann", "exact", "text", "hybrid", "scan"]
     exact: bool = Field(description="Whether all distances come from the stored vectors.")
     partitions_probed: int
     partitions_total: int
@@ -154,6 +154,9 @@ class MeasuredStep(Answer):
     cache_hits: int
     cache_misses: int
     elapsed_ms: float
+    postings: int = Field(
+        description="How many documents an inverted index has of the tokens that it looked for."
+    )
 
 
 class PlanStep(Answer):
@@ -161,6 +164,7 @@ class PlanStep(Answer):
 
     node: Literal[
         "Take",
+        "Fuse",
         "Postfilter",
         "MergeByDistance",
         "Rescore",
@@ -168,6 +172,15 @@ class PlanStep(Answer):
         "IndexSearch",
         "FlatSearch",
         "ListedSearch",
+        "RankByScore",
+        "BestOf",
+        "Boolean",
+        "Boost",
+        "Match",
+        "Phrase",
+        "CombinedFields",
+        "TextIndexSearch",
+        "FlatTextSearch",
         "Prefilter",
         "IndexLookup",
         "Recheck",
@@ -180,14 +193,25 @@ class PlanStep(Answer):
     ]
     settings: dict[str, object] = Field(
         description=(
-            "What the step goes by. Take: `columns`. Postfilter: `filter`. MergeByDistance:"
+            "What the step goes by. Take: `columns`. Fuse: `fusion` (`rrf` or `weighted`),"
+            " `fusion_k` or `fusion_vector` and `fusion_text`, `offset`, `k`; its inputs are the"
+            " vector query and the text query. Postfilter: `filter`. MergeByDistance:"
             " `metric`, `offset`, `k`, `lower_bound`?, `upper_bound`?, `bounded`? (what the bounds"
             " cut), `fragments_left_out`? (without index, by a fast search). Rescore:"
             " `candidates`, `k`, `reason` (`refine` or `mixed`). RankByHits: `hits`, `k`."
             " IndexSearch: `index`, `segment`, `type`, `metric`, `probes` (`minimum`, `maximum`),"
             " `partitions`, `fragments`, `k`, `ef`?, `approx_mode`?. FlatSearch: `fragments`, `k`,"
             " `reason`."
-            " ListedSearch: `fragments`, `rows`, `k`, `reason`. Prefilter: `filter`, `rows`,"
+            " ListedSearch: `fragments`, `rows`, `k`, `reason`."
+            " RankByScore: `offset`, `k`, `documents`?, `fragments_left_out`?. BestOf: of"
+            " each row its best score in the inputs. Boolean: `must`,"
+            " `should`, `must_not` (how many of its inputs are of each kind, in this order). Boost:"
+            " `negative_boost`; its inputs are positive and negative. Match: `column`, `text`,"
+            " `operator`, `boost`?, `fuzziness`?, `prefix_length`?, `max_expansions`?. Phrase:"
+            " `column`, `text`, `slop`. CombinedFields: `column`, `text`, `operator`."
+            " TextIndexSearch: `index`, `segment`, `partitions`, `fragments`. FlatTextSearch:"
+            " `fragments`, `reason`."
+            " Prefilter: `filter`, `rows`,"
             " `fragments_left_out`? (that a scalar index does not cover, by a fast search)."
             " IndexLookup: `test`, `index`, `type`, `segments`, `fragments`, `rows` (that the index"
             " leaves in question), `exact` (whether all of them pass)."
@@ -234,6 +258,7 @@ class WhyNotAnswer(Answer):
         "lost_in_refine",
         "not_reached",
         "given_up",
+        "no_match",
         "beaten",
     ]
     detail: dict[str, object] = Field(description="The facts behind the reason.")
@@ -334,3 +359,5 @@ class Readiness(Answer):
     """The service answers queries."""
 
     status: Literal["ready"]
+    table: str | None = Field(None, description="The table that was asked about.")
+    version: int | None = Field(None, description="Its latest version, which is open now.")

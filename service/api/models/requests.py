@@ -6,10 +6,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from lance_core.index.vector.quantizer import ApproxMode
-
-NonNegative = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+from lance_core.index.vector.quantizer import (
+    ApproxMode,  # noqa: TC001 - pydantic reads annotations at run time
+)
+from service.api.models.body import Body, NonNegative, Positive
+from service.api.models.text_queries import (
+    FusionBody,  # noqa: TC001 - same
+    WireTextQuery,  # noqa: TC001 - same
+)
 
 _UINT64_BOUND = 2**64
 RowId = Annotated[int, Field(ge=0, lt=_UINT64_BOUND)]
@@ -24,12 +28,6 @@ def _cap(value: object) -> object:
 
 AnyCount = Annotated[NonNegative, BeforeValidator(_cap)]
 """A number of rows, however large."""
-
-
-class Body(BaseModel):
-    """A JSON body: unknown members are ignored, null means absent, numbers are never text."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
 class Parameters(BaseModel):
@@ -50,7 +48,23 @@ class VersionedBody(IdBody):
     """A body that may name a version."""
 
     version: int | None = Field(None, description="Dataset version; absent = the latest.")
-    branch: str | None = Field(None, description="Only the branch main is served.")
+    branch: str | None = Field(
+        None, description="Branch that the version is of; absent, empty or `main` = the main one."
+    )
+    tag: str | None = Field(
+        None, description="Instead of version and branch: a tag, which names both."
+    )
+    max_staleness_ms: NonNegative | None = Field(
+        None, description="Oldest look for a newer version that is good enough; 0 = look first."
+    )
+
+
+class PinParameters(Parameters):
+    """Query parameters that may name a version; the body wins."""
+
+    version: int | None = Field(None, description="Dataset version; absent = the latest.")
+    branch: str | None = Field(None, description="Branch; absent, empty or `main` = the main one.")
+    tag: str | None = Field(None, description="Instead of version and branch: a tag.")
 
 
 class DescribeBody(VersionedBody):
@@ -61,10 +75,12 @@ class DescribeBody(VersionedBody):
     )
 
 
-class DescribeParameters(Parameters):
+class DescribeParameters(PinParameters):
     """Query parameters of ``describe``; the body wins."""
 
-    load_detailed_metadata: bool | None = None
+    load_detailed_metadata: bool | None = Field(
+        None, description="False: version and schema may be left out."
+    )
 
 
 class PageParameters(Parameters):
@@ -74,7 +90,11 @@ class PageParameters(Parameters):
     page_token: str | None = Field(None, description="The last name of the page before.")
 
 
-class VersionPageParameters(Parameters):
+class IndexPageParameters(PageParameters, PinParameters):
+    """Query parameters of ``index/list``; the body wins."""
+
+
+class VersionPageParameters(PinParameters):
     """Query parameters of ``version/list``."""
 
     limit: Positive | None = Field(None, description="Versions per page; absent = all.")
@@ -82,7 +102,13 @@ class VersionPageParameters(Parameters):
     descending: bool = Field(False, description="Newest first.")
 
 
-class AnswerParameters(Parameters):
+class ReadyParameters(Parameters):
+    """Query parameters of ``/ready``."""
+
+    table: str | None = Field(None, description="Identifier of a table that must be readable.")
+
+
+class AnswerParameters(PinParameters):
     """Query parameters of ``query``."""
 
     format: str | None = Field(None, description="`arrow`, `arrow_stream` or `json`.")
@@ -111,15 +137,15 @@ class CountBody(VersionedBody):
 
 
 class QueryOptions(VersionedBody):
-    """Everything in a query body but the vector, which goes to numpy without a detour."""
+    """Everything in a query body but the vector, which goes to numpy without a detour, and text."""
 
     vector_column: str | None = Field(
         None, description="Absent: the only vector column of that dimension."
     )
     k: AnyCount | None = Field(
         None,
-        description="Rows wanted, per vector; 2^62 and more: no limit. Absent, or 0 with a vector:"
-        " 10.",
+        description="Rows wanted, per vector; 2^62 and more: no limit. Absent, or 0 with a vector"
+        " or a text: 10.",
     )
     offset: AnyCount | None = Field(None, description="Rows to skip after ranking.")
     columns: list[str] | None = Field(None, description="Columns of the answer; absent = all.")
@@ -145,7 +171,7 @@ class QueryOptions(VersionedBody):
     filter: str | None = Field(
         None,
         description="Only rows for which this is true, such as"
-        " `price < 10 AND kind IN ('a', 'b')`. At most 1 MiB of text and 20000 comparisons; an"
+        " `price < 10 AND kind IN ('a', 'b')`. At most 1 MiB of text and 5000 comparisons; an"
         " `IN` list of 200 and more plain values is one.",
     )
     params: dict[str, object] | None = Field(
@@ -154,12 +180,14 @@ class QueryOptions(VersionedBody):
         ' `{"most": 10}`.',
     )
     order_by: list[Ordering] | None = Field(
-        None, description="Without a vector: what to order rows by, the first column counting most."
+        None,
+        description="Without a vector and a text: what to order rows by, the first column counting"
+        " most.",
     )
     prefilter: bool | None = Field(
         None,
-        description="False: filter the nearest k rows afterwards, so that fewer may remain; the"
-        " filter may then name `_distance`. Absent: true.",
+        description="False: filter the first k rows afterwards, so that fewer may remain; the"
+        " filter may then name `_distance`, with a text alone `_score`. Absent: true.",
     )
     row_id: RowId | None = Field(
         None,
@@ -172,29 +200,25 @@ class QueryOptions(VersionedBody):
         " begins with `query_index`.",
     )
     bypass_vector_index: bool | None = Field(
-        None, description="Search exactly; without a vector: ask no index about the filter."
+        None,
+        description="Search vectors exactly; without a vector: use no index for text and filter.",
     )
     fast_search: bool | None = Field(
         None,
-        description="Search indexed rows only: those that the vector index covers, and the scalar"
-        " indices that the filter asks.",
+        description="Search indexed rows only: those that the index of vectors or texts covers, and"
+        " the scalar indices that the filter asks.",
+    )
+    fusion: FusionBody | None = Field(
+        None, description="With a vector and a text: how relevance is made of both."
     )
     timeout_ms: Positive | None = Field(None, description="Time allowed for the query.")
-    max_staleness_ms: NonNegative | None = Field(
-        None, description="Oldest look for a newer version that is good enough; 0 = look first."
-    )
 
 
-class SingleVector(BaseModel):
-    """The Namespace form of one vector."""
+class NamespaceVector(BaseModel):
+    """The Namespace form of vectors; neither of the two: no search by vector."""
 
-    single_vector: list[float]
-
-
-class MultiVector(BaseModel):
-    """The Namespace form of several vectors."""
-
-    multi_vector: list[list[float]]
+    single_vector: list[float] | None = None
+    multi_vector: list[list[float]] | None = None
 
 
 class ColumnNames(BaseModel):
@@ -222,10 +246,16 @@ class ComputedColumns(Body):
 class QueryBody(QueryOptions):
     """Body of ``query``."""
 
-    vector: list[float] | list[list[float]] | SingleVector | MultiVector | None = Field(
+    vector: list[float] | list[list[float]] | NamespaceVector | None = Field(
         None,
         description="One vector, or several: of a batch of queries, or of one query where rows hold"
-        " lists of vectors. Empty or absent = a plain query.",
+        " lists of vectors. Empty or absent: no search by vector.",
+    )
+    full_text_query: WireTextQuery | None = Field(
+        None,
+        description="Words, or a text query as an object in the forms of LanceDB and of Lance"
+        " Namespace. The answer has `_score`; with a vector too, it is fused of both and has"
+        " `_distance`, `_score` and `_relevance_score`. Neither: a plain query.",
     )
     columns: WireColumns | None = Field(  # type: ignore[assignment]  # wider: the wire
         None,
@@ -250,6 +280,35 @@ class PrewarmBody(VersionedBody):
     timeout_ms: Positive | None = Field(None, description="Time allowed; absent = no limit.")
 
 
+class PageCacheBody(VersionedBody):
+    """Body of ``page_cache/prewarm``."""
+
+    columns: list[str] | None = Field(None, description="Columns to read; empty or absent = all.")
+    timeout_ms: Positive | None = Field(None, description="Time allowed; absent = no limit.")
+
+
+class TagBody(IdBody):
+    """Body of ``tags/version``."""
+
+    tag: str = Field(description="Name of the tag.")
+
+
+class RecallBody(VersionedBody):
+    """Body of ``recall``."""
+
+    column: str | None = Field(None, description="Absent: the only vector column.")
+    k: Annotated[int, Field(ge=1)] = Field(10, description="Neighbours looked for.")
+    sample: Annotated[int, Field(ge=1, le=1000)] = Field(
+        50, description="Rows whose neighbours are looked for, always the same of a version."
+    )
+    nprobes: Positive | None = Field(None, description="As of queries; absent = automatic.")
+    ef: Positive | None = Field(None, description="As of queries.")
+    refine_factor: Positive | None = Field(None, description="As of queries.")
+    timeout_ms: Positive | None = Field(
+        None, description="Time allowed; what was measured until then is answered."
+    )
+
+
 class RowName(Body):
     """A row, by its ``_rowid``."""
 
@@ -271,18 +330,18 @@ class AnalyzeBody(QueryBody):
 
 
 class WhyNotBody(AnalyzeBody):
-    """Body of ``why_not``: a vector query, and the row that is asked about."""
+    """Body of ``why_not``: a query by a vector or for words, and the row that is asked about."""
 
     row: RowName = Field(description="The row that is asked about.")
 
 
-class PlanParameters(Parameters):
+class PlanParameters(PinParameters):
     """Query parameters of ``explain_plan`` and ``analyze_plan``."""
 
     format: str | None = Field(None, description="`text` or `json`: the plan as an object.")
 
 
-class ExplainOptions(IdBody):
+class ExplainOptions(VersionedBody):
     """Everything in the body of ``explain_plan`` but the query."""
 
     verbose: bool | None = Field(None, description="Has no effect: plans are always whole.")

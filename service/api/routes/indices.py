@@ -11,25 +11,37 @@ from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotation
 from starlette.responses import Response  # noqa: TC002 - same
 
 from lance_core.query.deadline import Deadline
-from service.api.client_watch import ClientWatch
+from service.api.bodies import given_or
+from service.api.conditional import tagged
 from service.api.demands import timeout_s
 from service.api.documented import documented
 from service.api.index_answers import index_entry, index_statistics
 from service.api.json_answers import json_answer
 from service.api.models.answers import IndexStatistics, Indices, PrewarmAnswer
-from service.api.models.requests import IndexListBody, PrewarmBody, VersionedBody
-from service.api.table_calls import Call, on_io_lane
+from service.api.models.requests import (
+    IndexListBody,
+    IndexPageParameters,
+    PageParameters,
+    PinParameters,
+    PrewarmBody,
+    VersionedBody,
+)
+from service.api.table_calls import on_io_lane, watched_on_io_lane
 from service.catalog.paging import page_of
 
 if TYPE_CHECKING:
     from lance_core.dataset import Dataset
+    from service.api.client_watch import ClientWatch
+    from service.api.table_calls import Call
 
 router = APIRouter(tags=["indices"])
 
 
 @router.post(
     "/v1/table/{id}/index/list",
-    openapi_extra=documented(answer=Indices, body=IndexListBody),
+    openapi_extra=documented(
+        answer=Indices, body=IndexListBody, parameters=IndexPageParameters, has_tag=True
+    ),
 )
 async def list_indices(request: Request) -> Response:
     """List the indices of a table, and how many rows they cover."""
@@ -38,7 +50,9 @@ async def list_indices(request: Request) -> Response:
 
 @router.post(
     "/v1/table/{id}/index/{name}/stats",
-    openapi_extra=documented(answer=IndexStatistics, body=VersionedBody, has_index=True),
+    openapi_extra=documented(
+        answer=IndexStatistics, body=VersionedBody, parameters=PinParameters, has_index=True
+    ),
 )
 async def describe_index(request: Request) -> Response:
     """Tell the kind of an index, and how many rows it covers."""
@@ -48,25 +62,34 @@ async def describe_index(request: Request) -> Response:
 
 @router.post(
     "/v1/table/{id}/index/{name}/prewarm",
-    openapi_extra=documented(answer=PrewarmAnswer, body=PrewarmBody, has_index=True),
+    openapi_extra=documented(
+        answer=PrewarmAnswer, body=PrewarmBody, parameters=PinParameters, has_index=True
+    ),
 )
 async def prewarm_index(request: Request) -> Response:
     """Load an index into memory, as far as the cache goes; stops when the caller goes away."""
-    call = await Call.read(request)
-    call.services.require_ready()
     name: str = request.path_params["name"]
-    with ClientWatch(request.receive) as watch:
-        return await call.services.io.run(partial(_prewarm, call, name, watch))
+    return await watched_on_io_lane(request, partial(_prewarm, name))
 
 
 def _list(call: Call) -> Response:
     body = call.body(IndexListBody)
-    indices = call.run(body, lambda dataset: dataset.list_indices())
+    return call.run(
+        body, lambda dataset: tagged(call, dataset, partial(_listed, call, body, dataset))
+    )
+
+
+def _listed(call: Call, body: IndexListBody, dataset: Dataset) -> Response:
     # Clients raise an error for an index on a column that the schema has not.
-    by_name = {each.name: each for each in indices if each.has_columns}
-    page = page_of(by_name, limit=body.limit, token=body.page_token)
+    by_name = {each.name: each for each in dataset.list_indices() if each.has_columns}
+    beside = call.query_parameters(PageParameters)
+    page = page_of(
+        by_name,
+        limit=given_or(body.limit, beside.limit),
+        token=given_or(body.page_token, beside.page_token),
+    )
     entries = [index_entry(by_name[name]) for name in page.names]
-    return json_answer({"indexes": entries, "page_token": page.next_token})
+    return json_answer({"indexes": entries, "page_token": page.next_token}, version=dataset.version)
 
 
 def _describe(name: str, call: Call) -> Response:
@@ -75,7 +98,7 @@ def _describe(name: str, call: Call) -> Response:
     return json_answer(index_statistics(index))
 
 
-def _prewarm(call: Call, name: str, watch: ClientWatch) -> Response:
+def _prewarm(name: str, call: Call, watch: ClientWatch) -> Response:
     body = call.body(PrewarmBody)
     deadline = Deadline(
         time.monotonic() + timeout_s(call.exchange, body.timeout_ms), watch.has_left

@@ -14,10 +14,13 @@ from service.api.json_answers import json_answer
 from service.api.models.answers import NamespaceDescription, Namespaces, Tables
 from service.api.models.requests import IdBody, PageParameters
 from service.api.table_calls import Call, on_io_lane
+from service.catalog.names import Namespace, TableName
 from service.catalog.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from service.catalog.database import Database
 
 router = APIRouter(tags=["listings"])
 
@@ -65,27 +68,48 @@ async def namespace_exists(request: Request) -> Response:
 
 
 def _all_tables(call: Call) -> Response:
-    listing = call.services.catalog.listing
     if call.exchange.dialect is Dialect.LANCEDB:
-        return _page(call, "tables", listing.tables(call.namespace))
+        return _tables(call)
+    if call.found is not None:
+        return _page(call, "tables", _ids_in(call, call.found))
+    databases = call.services.catalog.databases.values()
+    return _page(call, "tables", [each for found in databases for each in _ids_in(call, found)])
+
+
+def _ids_in(call: Call, database: Database) -> Iterator[str]:
+    """Yield the identifiers of all tables of a database, as the caller would write them."""
+    above = () if call.found is not None or database.name is None else (database.name,)
     depth = len(call.prefix)
-    delimiter = call.delimiter
-    return _page(
-        call,
-        "tables",
-        [
-            delimiter.join((*namespace.parts[depth:], name))
-            for namespace, name in listing.all_tables(call.namespace)
-        ],
-    )
+    caller = call.exchange.caller
+    for namespace, name in database.listing.all_tables(call.namespace):
+        if not caller.may_read(database.name, TableName(namespace, name)):
+            continue
+        yield call.delimiter.join((*above, *namespace.parts[depth:], name))
 
 
 def _tables(call: Call) -> Response:
-    return _page(call, "tables", call.services.catalog.listing.tables(call.namespace))
+    # Tables are in databases, so beside these there are none.
+    if call.found is None:
+        return _page(call, "tables", [])
+    caller, within = call.exchange.caller, call.namespace
+    names = call.found.listing.tables(within)
+    shown = [each for each in names if caller.may_read(call.found.name, TableName(within, each))]
+    return _page(call, "tables", shown)
 
 
 def _namespaces(call: Call) -> Response:
-    return _page(call, "namespaces", call.services.catalog.listing.namespaces(call.namespace))
+    caller = call.exchange.caller
+    if call.found is None:
+        names = [each for each in call.services.catalog.names() if caller.may_enter(each)]
+        return _page(call, "namespaces", names)
+    within = call.namespace
+    found = call.found.listing.namespaces(within)
+    shown = [
+        each
+        for each in found
+        if caller.may_enter(call.found.name, Namespace((*within.parts, each)))
+    ]
+    return _page(call, "namespaces", shown)
 
 
 def _describe_namespace(call: Call) -> Response:
@@ -100,7 +124,8 @@ def _namespace_exists(call: Call) -> Response:
 
 def _require_namespace(call: Call) -> None:
     call.body(IdBody)
-    call.services.catalog.listing.require(call.namespace)
+    if call.found is not None:
+        call.found.listing.require(call.namespace)
 
 
 def _page(call: Call, member: str, names: Iterable[str]) -> Response:

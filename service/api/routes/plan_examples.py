@@ -8,6 +8,19 @@ Take: columns=[id, _distance]
     IndexSearch: index=vec_idx, segment=0d73acf1-a8bb-4fe2-aaa4-5941054043e5, type=IVF_FLAT,\
  metric=l2, probes=automatic, 1 to 64, partitions=64, fragments=3, k=10"""
 
+EXAMPLE_HYBRID_TEXT = """\
+Take: columns=[id, _distance, _score, _relevance_score]
+  Fuse: fusion=rrf, fusion_k=60, offset=0, k=3
+    Take: columns=[_rowaddr, _distance]
+      MergeByDistance: metric=l2, offset=0, k=3
+        IndexSearch: index=vec_idx, segment=0d73acf1-a8bb-4fe2-aaa4-5941054043e5, type=IVF_FLAT,\
+ metric=l2, probes=automatic, 1 to 64, partitions=64, fragments=3, k=3
+    Take: columns=[_rowaddr, _score]
+      RankByScore: offset=0, k=3
+        Match: column=text, text=red fox, operator=or
+          TextIndexSearch: index=text_idx, segment=350f9969-92e2-455c-8923-33a1a0febc81,\
+ partitions=1, fragments=3"""
+
 EXAMPLE_PLAN: dict[str, object] = {
     "schema_version": 1,
     "version": 12,

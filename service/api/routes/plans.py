@@ -10,8 +10,8 @@ from starlette.responses import Response  # noqa: TC002 - same
 
 from lance_core.errors import InvalidRequestError
 from lance_core.query.request import VectorQuery
+from lance_core.query.text_request import TextQuery
 from service.api.bodies import check
-from service.api.client_watch import ClientWatch
 from service.api.documented import documented, reference_to
 from service.api.identifiers import require_same
 from service.api.json_answers import json_answer
@@ -28,14 +28,19 @@ from service.api.models.requests import (
 from service.api.negotiation import wants_json_plan
 from service.api.plan_bodies import query_of
 from service.api.query_tasks import decode_task, run_task
-from service.api.routes.plan_examples import EXAMPLE_PLAN, EXAMPLE_REASON, EXAMPLE_TEXT
-from service.api.table_calls import Call
+from service.api.routes.plan_examples import (
+    EXAMPLE_HYBRID_TEXT,
+    EXAMPLE_PLAN,
+    EXAMPLE_REASON,
+    EXAMPLE_TEXT,
+)
+from service.api.table_calls import watched_on_io_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lance_core.dataset import Dataset
     from lance_core.query.explain import PlanReport
+    from service.api.client_watch import ClientWatch
+    from service.api.table_calls import Call
 
 router = APIRouter(tags=["plans"])
 
@@ -49,6 +54,7 @@ _PLAN = {
         },
         "examples": {
             "text": {"summary": "By default", "value": EXAMPLE_TEXT},
+            "hybrid": {"summary": "Of a vector and a text", "value": EXAMPLE_HYBRID_TEXT},
             "json": {"summary": "With `?format=json`", "value": EXAMPLE_PLAN},
         },
     }
@@ -67,7 +73,7 @@ _WHY_NOT = {
 )
 async def explain_plan(request: Request) -> Response:
     """Return the plan of a query: text, or an object with `?format=json`."""
-    return await _with_watch(request, _explain)
+    return await watched_on_io_lane(request, _explain)
 
 
 @router.post(
@@ -76,7 +82,7 @@ async def explain_plan(request: Request) -> Response:
 )
 async def analyze_plan(request: Request) -> Response:
     """Run a query and return its plan with what was measured, in the forms of `explain_plan`."""
-    return await _with_watch(request, _analyze)
+    return await watched_on_io_lane(request, _analyze)
 
 
 @router.post(
@@ -85,16 +91,7 @@ async def analyze_plan(request: Request) -> Response:
 )
 async def why_not(request: Request) -> Response:
     """Tell what keeps a row out of the answer to a query, or where it stands in it."""
-    return await _with_watch(request, _why_not)
-
-
-async def _with_watch(
-    request: Request, answer: Callable[[Call, ClientWatch], Response]
-) -> Response:
-    call = await Call.read(request)
-    call.services.require_ready()
-    with ClientWatch(request.receive) as watch:
-        return await call.services.io.run(lambda: answer(call, watch))
+    return await watched_on_io_lane(request, _why_not)
 
 
 def _explain(call: Call, watch: ClientWatch) -> Response:
@@ -136,8 +133,10 @@ def _why_not(call: Call, watch: ClientWatch) -> Response:
     row_id, given = options.row.row_id, query_of(members)
     task = decode_task(call, members if given is None else given, watch)
     query = task.request
-    if not isinstance(query, VectorQuery):
-        raise InvalidRequestError("vector: a vector query must be given, or row_id")
+    if not isinstance(query, VectorQuery | TextQuery):
+        raise InvalidRequestError(
+            "give a vector, row_id or full_text_query, and not both; other queries tell no reasons"
+        )
 
     def answer(dataset: Dataset) -> Response:
         found = dataset.why_not(query, row_id, task.deadline)

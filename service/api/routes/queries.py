@@ -1,4 +1,4 @@
-"""Vector and plain queries."""
+"""Queries of all kinds."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from service.api.documented import documented
 from service.api.models.requests import AnswerParameters, QueryBody
 from service.api.negotiation import Format
 from service.api.query_tasks import QueryTask, begin_query, finish_query
+from service.api.routes.query_examples import QUERY_EXAMPLES
 from service.api.table_calls import Call
 
 if TYPE_CHECKING:
@@ -35,10 +36,12 @@ _CONTENT = {
 
 @router.post(
     "/v1/table/{id}/query",
-    openapi_extra=documented(answer=_CONTENT, body=QueryBody, parameters=AnswerParameters),
+    openapi_extra=documented(
+        answer=_CONTENT, body=QueryBody, parameters=AnswerParameters, examples=QUERY_EXAMPLES
+    ),
 )
 async def query_table(request: Request) -> Response:
-    """Answer a vector query or a plain query."""
+    """Answer a query: by a vector, by a text, by both, or a plain one."""
     call = await Call.read(request)
     call.services.require_ready()
     with ClientWatch(request.receive) as watch:

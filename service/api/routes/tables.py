@@ -12,23 +12,28 @@ from starlette.responses import Response
 
 from lance_core.errors import InvalidRequestError
 from lance_core.query.deadline import Deadline
-from service.api.client_watch import ClientWatch
+from service.api.conditional import tagged
 from service.api.demands import timeout_s
 from service.api.documented import documented
 from service.api.exchange import Dialect
 from service.api.json_answers import json_answer
 from service.api.models.answers import TableDescription
+from service.api.models.figures import Coverage, TableStatistics
 from service.api.models.requests import (
     CountBody,
     DescribeBody,
     DescribeParameters,
+    PinParameters,
     VersionedBody,
 )
-from service.api.table_calls import Call, on_io_lane
+from service.api.table_calls import on_io_lane, watched_on_io_lane
+from service.api.table_figures import table_coverage, table_statistics
 from service.api.type_names import describe_schema
 
 if TYPE_CHECKING:
     from lance_core.dataset import Dataset
+    from service.api.client_watch import ClientWatch
+    from service.api.table_calls import Call
 
 router = APIRouter(tags=["tables"])
 
@@ -36,12 +41,32 @@ router = APIRouter(tags=["tables"])
 @router.post(
     "/v1/table/{id}/describe",
     openapi_extra=documented(
-        answer=TableDescription, body=DescribeBody, parameters=DescribeParameters
+        answer=TableDescription, body=DescribeBody, parameters=DescribeParameters, has_tag=True
     ),
 )
 async def describe_table(request: Request) -> Response:
     """Describe a table; type names are those of the caller's dialect."""
     return await on_io_lane(request, _describe)
+
+
+@router.post(
+    "/v1/table/{id}/stats",
+    openapi_extra=documented(
+        answer=TableStatistics, body=VersionedBody, parameters=PinParameters, has_tag=True
+    ),
+)
+async def table_stats(request: Request) -> Response:
+    """Count bytes, rows, indices and fragments of a table."""
+    return await on_io_lane(request, _statistics)
+
+
+@router.get(
+    "/v1/table/{id}/coverage",
+    openapi_extra=documented(answer=Coverage, parameters=PinParameters, has_tag=True),
+)
+async def coverage(request: Request) -> Response:
+    """Show which index covers which fragment, and why not the others."""
+    return await on_io_lane(request, _coverage)
 
 
 @router.post("/v1/table/{id}/exists", openapi_extra=documented(body=VersionedBody))
@@ -59,24 +84,44 @@ async def table_exists(request: Request) -> Response:
 )
 async def count_rows(request: Request) -> Response:
     """Count the rows of a table, or those for which a predicate is true."""
-    call = await Call.read(request)
-    with ClientWatch(request.receive) as watch:
-        return await call.services.io.run(partial(_count, call, watch))
+    return await watched_on_io_lane(request, _count, needs_kernels=False)
 
 
 def _describe(call: Call) -> Response:
     body = call.body(DescribeBody)
-    return call.run(body, partial(_description, call, body))
+    return call.run(
+        body, lambda dataset: tagged(call, dataset, partial(_description, call, body, dataset))
+    )
+
+
+def _statistics(call: Call) -> Response:
+    def counted(dataset: Dataset) -> Response:
+        return tagged(
+            call,
+            dataset,
+            lambda: json_answer(table_statistics(dataset), version=dataset.version),
+        )
+
+    return call.run(call.body(VersionedBody), counted)
+
+
+def _coverage(call: Call) -> Response:
+    def covered(dataset: Dataset) -> Response:
+        return tagged(
+            call, dataset, lambda: json_answer(table_coverage(dataset), version=dataset.version)
+        )
+
+    return call.run(VersionedBody.model_validate({}), covered)
 
 
 def _description(call: Call, body: DescribeBody, dataset: Dataset) -> Response:
     table = call.table
-    location = call.services.catalog.location(table)
+    location = call.database.location(table)
     is_detailed = _is_detailed(call, body)
     return json_answer(
         {
             "table": table.name,
-            "namespace": list(table.namespace.parts[len(call.prefix) :]),
+            "namespace": list(call.parts[:-1]),
             "version": dataset.version if is_detailed else None,
             "location": location,
             "table_uri": location,
@@ -120,6 +165,7 @@ def _count(call: Call, watch: ClientWatch) -> Response:
     if body.predicate is not None and body.filter is not None:
         raise InvalidRequestError("filter: stands beside predicate, which is the same; give one")
     predicate = body.filter if body.predicate is None else body.predicate
+    call.services.limits.require_short_filter(predicate)
     wait_s = min(timeout_s(call.exchange, body.timeout_ms), call.services.settings.query_timeout_s)
     deadline = Deadline(time.monotonic() + wait_s, watch.has_left)
 

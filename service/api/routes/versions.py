@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations at run time
 from starlette.responses import Response  # noqa: TC002 - same
 
+from lance_core.table.refs import branch_root
 from service.api.documented import documented
 from service.api.json_answers import json_answer
 from service.api.models.answers import Versions
@@ -15,8 +17,8 @@ from service.api.models.requests import VersionedBody, VersionPageParameters
 from service.api.table_calls import Call, on_io_lane
 
 if TYPE_CHECKING:
+    from lance_core.dataset import Dataset
     from lance_core.table.snapshot import VersionInfo
-    from service.catalog.names import TableName
 
 router = APIRouter(tags=["versions"])
 
@@ -33,32 +35,27 @@ async def list_versions(request: Request) -> Response:
 def _list(call: Call) -> Response:
     body = call.body(VersionedBody)
     wanted = call.query_parameters(VersionPageParameters)
-    versions = call.run(body, lambda dataset: dataset.versions())
-    if wanted.descending:
-        versions = versions[::-1]
-    page, token = _page(versions, wanted)
-    table = call.table
-    return json_answer({"versions": [_entry(info, table) for info in page], "page_token": token})
+    return call.run(body, partial(_listed, call, wanted))
 
 
-def _page(
-    versions: list[VersionInfo], wanted: VersionPageParameters
-) -> tuple[list[VersionInfo], str | None]:
-    """Return a page and its token, the number of its last version as text."""
-    token = wanted.page_token
-    if token is not None:
-        sign = -1 if wanted.descending else 1
-        versions = [info for info in versions if sign * info.version > sign * token]
-    if wanted.limit is None or wanted.limit >= len(versions):
-        return versions, None
-    page = versions[: wanted.limit]
-    return page, str(page[-1].version)
+def _listed(call: Call, wanted: VersionPageParameters, dataset: Dataset) -> Response:
+    versions, has_more = dataset.version_page(
+        after=wanted.page_token, limit=wanted.limit, descending=wanted.descending
+    )
+    branch = dataset.branch
+    folder = call.table.path if branch is None else f"{call.table.path}/{branch_root(branch)}"
+    return json_answer(
+        {
+            "versions": [_entry(info, folder) for info in versions],
+            "page_token": str(versions[-1].version) if has_more else None,
+        }
+    )
 
 
-def _entry(info: VersionInfo, table: TableName) -> dict[str, object]:
+def _entry(info: VersionInfo, folder: str) -> dict[str, object]:
     return {
         "version": info.version,
-        "manifest_path": f"{table.path}/{info.manifest_path}",
+        "manifest_path": f"{folder}/{info.manifest_path}",
         "manifest_size": info.manifest_size,
         "e_tag": info.e_tag,
         "timestamp": info.timestamp.isoformat(),
