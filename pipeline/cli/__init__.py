@@ -1,0 +1,1 @@
+"""The command ``lance-pipeline``: one module per sub-command."""
