@@ -1,6 +1,6 @@
-"""``make demo``: serve the example dataset, show three requests, keep serving until Ctrl-C.
+"""``make demo``: make a table, serve it, show three requests, keep serving until Ctrl-C.
 
-Needs nothing but the service; the requests use the standard library, as any HTTP client could.
+The requests use the standard library, as any HTTP client could.
 """
 
 from __future__ import annotations
@@ -20,11 +20,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # this is run as a script
+
+from examples.demo_data import make_demo_data
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 EXAMPLES = Path(__file__).parent
 QUERY = EXAMPLES / "query.json"
+ROOT = EXAMPLES.parent / ".demo"
+TEXT_MODEL = {
+    "table": "wordnet",
+    "column": "vector",
+    "vocabulary": str(EXAMPLES / "minilm" / "vocab.txt"),
+}
+SETTINGS = ("--set", f"text_model={json.dumps(TEXT_MODEL)}")
 HOST = "127.0.0.1"
 READY_TIMEOUT_S = 600  # a first start compiles the kernels
 SPINNER = "|/-\\"
@@ -38,7 +49,8 @@ def main() -> None:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with us
     try:
-        with serving(find_port(arguments.port)) as (server, url):
+        make_demo_data(ROOT)
+        with serving(find_port(arguments.port), ROOT, SETTINGS) as (server, url):
             show_examples(url)
             show_commands(url)
             if not arguments.once:
@@ -64,10 +76,12 @@ def find_port(wanted: int) -> int:
 
 
 @contextmanager
-def serving(port: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Run ``lance-serve`` on the example data; it is ready when this returns."""
-    command = [str(Path(sys.executable).with_name("lance-serve")), "serve", "--root"]
-    options = [str(EXAMPLES / "data"), "--host", HOST, "--port", str(port)]
+def serving(
+    port: int, root: Path = EXAMPLES / "data", settings: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run ``lance-serve`` on a folder of tables; it is ready when this returns."""
+    command = [str(Path(sys.executable).with_name("lance-serve")), "serve", "--root", str(root)]
+    options = ["--host", HOST, "--port", str(port), *settings]
     with tempfile.NamedTemporaryFile(
         prefix="lance-serve-demo-", suffix=".log", delete=False
     ) as sink:
@@ -125,6 +139,7 @@ def show_commands(url: str) -> None:
     """Print the same requests for a terminal."""
     json_in = "-H 'Content-Type: application/json'"
     json_out = "-H 'Accept: application/json'"
+    print(f"\nLook at it in a browser: {url}/console")
     print("\nThe same from another terminal, in this folder:")
     print(f"  curl -s {url}/v1/table/wordnet/query {json_in} {json_out} -d @examples/query.json")
     explain = "'{\"query\":'\"$(cat examples/query.json)\"'}'"
