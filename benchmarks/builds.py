@@ -97,8 +97,13 @@ def _build(create: Callable[..., object], path: Path, kind: str, size: Size) -> 
     parameters: dict[str, object] = {"metric": "l2", "num_partitions": _num_partitions(size, kind)}
     if kind == "IVF_PQ":
         parameters["num_sub_vectors"] = size.num_sub_vectors
+    return watched(partial(create, str(path), kind, parameters))
+
+
+def watched(build: Callable[[], object]) -> Built:
+    """Return what a build took."""
     wall, cpu = time.perf_counter(), time.process_time()
-    peak = peak_memory(partial(create, str(path), kind, parameters))
+    peak = peak_memory(build)
     return Built(time.perf_counter() - wall, time.process_time() - cpu, peak / 1e6)
 
 

@@ -179,7 +179,7 @@ def _numbers(engine: FilterEngine, action: Action, texts: Sequence[str]) -> list
 
 def _measure(engine: FilterEngine, action: Action, texts: Sequence[str]) -> Block:
     run = engine.count if action == "count" else engine.rows
-    return _timed([partial(run, text) for text in texts])
+    return timed([partial(run, text) for text in texts])
 
 
 def _find(
@@ -204,10 +204,11 @@ def _search(
     k: int,
 ) -> Block:
     pairs = zip(queries, texts, strict=True)
-    return _timed([partial(engine.nearest, query, text, case, k) for query, text in pairs])
+    return timed([partial(engine.nearest, query, text, case, k) for query, text in pairs])
 
 
-def _timed(actions: Sequence[Callable[[], object]]) -> Block:
+def timed(actions: Sequence[Callable[[], object]]) -> Block:
+    """Do things one after the other, and time each."""
     latencies = np.empty(len(actions))
     cpu_started = time.process_time()
     for number, action in enumerate(actions):

@@ -22,7 +22,7 @@ from benchmarks.cases import K
 from benchmarks.workers import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from multiprocessing.connection import Connection
 
     from numpy.typing import NDArray
@@ -53,14 +53,19 @@ def build_requests(
         }
         if filters:
             members["filter"] = filters[number]
-        body = orjson.dumps(members, option=orjson.OPT_SERIALIZE_NUMPY)
-        head = (
-            f"POST /v1/table/{case.dataset}/query HTTP/1.1\r\nhost: localhost\r\n"
-            f"content-type: application/json\r\naccept: {ACCEPT[answer]}\r\n"
-            f"content-length: {len(body)}\r\n\r\n"
-        )
-        requests.append(head.encode() + body)
+        requests.append(build_request(case.dataset, members, answer))
     return requests
+
+
+def build_request(dataset: str, members: Mapping[str, object], answer: str) -> bytes:
+    """Return the complete HTTP request of one query."""
+    body = orjson.dumps(members, option=orjson.OPT_SERIALIZE_NUMPY)
+    head = (
+        f"POST /v1/table/{dataset}/query HTTP/1.1\r\nhost: localhost\r\n"
+        f"content-type: application/json\r\naccept: {ACCEPT[answer]}\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 def run_load(port: int, requests: list[bytes], num_connections: int) -> Block:

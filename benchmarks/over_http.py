@@ -70,7 +70,7 @@ def _measure_prefilter(
     limit = int(UNIFORM_BELOW * percent / 100)
     queries = bench.queries[:PREFILTER_QUERIES]
     same = build_requests(queries, case, "arrow", [f"u < {limit}"] * len(queries))
-    ours, peer = (partial(_measure, server, 1) for server in servers)
+    ours, peer = (partial(measure_server, server, 1) for server in servers)
     rows: list[Row] = []
     label = f"HTTP arrow, prefilter {percent:g} %"
     for server in servers:
@@ -105,7 +105,7 @@ def _measure_case(
     for num_connections in CONNECTIONS:
         name = f"{label}, {num_connections} conn"
         print(name, flush=True)
-        ours, peer = (partial(_measure, server, num_connections) for server in servers)
+        ours, peer = (partial(measure_server, server, num_connections) for server in servers)
         blocks = interleave(ours, peer, _parts(requests, num_blocks))
         p50_bar = P50_BARS.get(case_name, {}).get(num_connections)
         rate_bar = THROUGHPUT_BARS.get(case_name, {}).get(num_connections)
@@ -114,7 +114,8 @@ def _measure_case(
     return rows
 
 
-def _measure(server: Server, num_connections: int, requests: list[bytes]) -> Block:
+def measure_server(server: Server, num_connections: int, requests: list[bytes]) -> Block:
+    """Time requests, and what the server spends on them."""
     cpu_before = server.cpu_ms()
     block = run_load(server.port, requests, num_connections)
     return replace(block, cpu_ms=server.cpu_ms() - cpu_before)

@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from fastapi import FastAPI, Request, Response
+from lance.query import FullTextOperator, FullTextQuery, MatchQuery, PhraseQuery
 from starlette.concurrency import run_in_threadpool
 
 ROOT_VARIABLE = "LANCE_BENCH_ROOT"
@@ -44,7 +45,17 @@ def create_app() -> FastAPI:
 
 
 def _answer(dataset: lance.LanceDataset, body: dict[str, Any], as_json: bool) -> Response:
-    table = dataset.to_table(
+    table = _searched_texts(dataset, body) if "vector" not in body else _nearest(dataset, body)
+    if as_json:
+        return Response(orjson.dumps({"rows": table.to_pylist()}), media_type="application/json")
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Response(sink.getvalue().to_pybytes(), media_type="application/vnd.apache.arrow.file")
+
+
+def _nearest(dataset: lance.LanceDataset, body: dict[str, Any]) -> pa.Table:
+    return dataset.to_table(
         columns=[*body["columns"], "_distance"],
         nearest={
             "column": "vector",
@@ -56,9 +67,19 @@ def _answer(dataset: lance.LanceDataset, body: dict[str, Any], as_json: bool) ->
         filter=body.get("filter"),
         prefilter=True,
     )
-    if as_json:
-        return Response(orjson.dumps({"rows": table.to_pylist()}), media_type="application/json")
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return Response(sink.getvalue().to_pybytes(), media_type="application/vnd.apache.arrow.file")
+
+
+def _searched_texts(dataset: lance.LanceDataset, body: dict[str, Any]) -> pa.Table:
+    ((kind, node),) = body["full_text_query"]["structured_query"]["query"].items()
+    if kind == "phrase":
+        query: FullTextQuery = PhraseQuery(node["terms"], node["column"])
+    else:
+        operator = FullTextOperator[node["operator"].upper()]
+        query = MatchQuery(node["terms"], node["column"], operator=operator)
+    return dataset.to_table(
+        columns=[*body["columns"], "_score"],
+        full_text_query=query,
+        limit=body["k"],
+        filter=body.get("filter"),
+        prefilter=True,
+    )

@@ -20,15 +20,33 @@ from benchmarks.cold import measure_cold
 from benchmarks.datasets import SIZES, cache_root, open_set
 from benchmarks.files import measure_files
 from benchmarks.in_process import measure_in_process
+from benchmarks.other_servers import measure_adapter, measure_chroma
 from benchmarks.over_http import measure_http
-from benchmarks.report import Row, describe_machine, print_table
+from benchmarks.report import describe_machine, print_table
 from benchmarks.resources import measure_resources
 from benchmarks.scalar import measure_scalar
+from benchmarks.spark import measure_spark
+from benchmarks.text import measure_text
 
 if TYPE_CHECKING:
-    from benchmarks.datasets import BenchmarkSet
+    from collections.abc import Callable
 
-PARTS = ("process", "http", "cold", "resources", "scalar", "builds", "files")
+    from benchmarks.datasets import BenchmarkSet
+    from benchmarks.report import Row
+
+OF_A_SET: dict[str, Callable[[BenchmarkSet, int], list[Row]]] = {
+    "process": measure_in_process,
+    "http": measure_http,
+    "cold": lambda bench, _: measure_cold(bench),
+    "resources": lambda bench, _: measure_resources(bench),
+    "scalar": measure_scalar,
+    "builds": lambda bench, _: measure_builds(bench),
+    "text": measure_text,
+    "spark": measure_spark,
+    "adapter": measure_adapter,
+}
+"""What measures each part of a set, given it and the number of blocks."""
+PARTS = (*OF_A_SET, "files", "chroma")
 
 
 def main() -> None:
@@ -36,22 +54,15 @@ def main() -> None:
     arguments = _arguments()
     bench = open_set(SIZES[arguments.size])
     rows: list[Row] = []
-    if "process" in arguments.parts:
-        rows += measure_in_process(bench, arguments.blocks)
-    if "http" in arguments.parts:
-        rows += measure_http(bench, arguments.blocks)
-    if "cold" in arguments.parts:
-        rows += measure_cold(bench)
-    if "resources" in arguments.parts:
-        rows += measure_resources(bench)
-    if "scalar" in arguments.parts:
-        rows += measure_scalar(bench, arguments.blocks)
-    if "builds" in arguments.parts:
-        rows += measure_builds(bench)
+    for part, measure in OF_A_SET.items():
+        if part in arguments.parts:
+            rows += measure(bench, arguments.blocks)
     if arguments.size != "1m":
         rows = [replace(row, bar=None) for row in rows]
     if "files" in arguments.parts:
         rows += measure_files(arguments.blocks)
+    if "chroma" in arguments.parts:
+        rows += measure_chroma(open_set(SIZES["200k"]), arguments.blocks)
     title = f"{bench.size.num_rows:,} x {bench.size.dimension}, k = {K}; times in ms"
     if arguments.size != "1m":
         title += "; the bars of queries are defined for SIZE=1m"

@@ -1,4 +1,4 @@
-"""Start the two servers as users would, and read the CPU time that they spend."""
+"""Start servers as users would, and read the CPU time that they spend."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Server:
 @contextmanager
 def start_ours(root: Path, log: Path) -> Iterator[Server]:
     """Serve the datasets below ``root`` with lance-serve."""
-    port = _free_port()
+    port = free_port()
     command = [str(Path(sys.executable).with_name("lance-serve")), "serve"]
     options = ["--root", str(root), "--host", HOST, "--port", str(port)]
-    with _running([*command, *options], port, {}, log) as server:
+    with running([*command, *options], port, {}, log) as server:
         yield server
 
 
 @contextmanager
 def start_peer(root: Path, log: Path) -> Iterator[Server]:
     """Serve the same datasets with pylance behind ``peer_app``."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "uvicorn", "benchmarks.peer_app:create_app", "--factory"]
     options = [
         "--no-access-log",
@@ -62,38 +62,54 @@ def start_peer(root: Path, log: Path) -> Iterator[Server]:
         "--http",
         "httptools",
     ]
-    with _running([*command, *options], port, {ROOT_VARIABLE: str(root)}, log) as server:
+    with running([*command, *options], port, {ROOT_VARIABLE: str(root)}, log) as server:
         yield server
 
 
 @contextmanager
-def _running(
-    command: Sequence[str], port: int, variables: dict[str, str], log: Path
+def start_adapter(root: Path, log: Path) -> Iterator[Server]:
+    """Serve the same datasets with pylance's own REST server."""
+    port = free_port()
+    command = [sys.executable, "-m", "benchmarks.adapter_app", str(root), str(port)]
+    with running(command, port, {}, log, ready="/v1/namespace/%24/list") as server:
+        yield server
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    port: int,
+    variables: dict[str, str],
+    log: Path,
+    *,
+    ready: str = "/ready",
 ) -> Iterator[Server]:
+    """Run a server with some more variables; it answers ``ready`` when this goes on."""
     with log.open("wb") as sink:
         process = subprocess.Popen(  # noqa: S603 - our own command line
             command, env={**os.environ, **variables}, stdout=sink, stderr=sink
         )
         try:
-            _wait_until_ready(process, port, log)
+            _wait_until_ready(process, f"http://{HOST}:{port}{ready}", log)
             yield Server(process.pid, port)
         finally:
             process.terminate()
             process.wait(timeout=30)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urlopen(f"http://{HOST}:{port}/ready", timeout=5):
+            with urlopen(url, timeout=5):  # noqa: S310 - our own address
                 return
         except (URLError, OSError):
             time.sleep(0.1)
     raise SystemExit(f"the server did not become ready:\n{log.read_text()}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
