@@ -6,12 +6,14 @@ of rows, are therefore served one at a time.
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import boto3
+import httpx
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
@@ -24,9 +26,13 @@ _CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 @dataclass(frozen=True, slots=True)
 class AwsServer:
-    """Where the server listens, and how stores and clients reach it."""
+    """Where the server listens, and how stores and clients reach it.
+
+    ``key_ids`` are those that requests were signed with; none is refused.
+    """
 
     endpoint: str
+    key_ids: set[str]
 
     @property
     def storage_options(self) -> dict[str, str]:
@@ -63,8 +69,12 @@ class _OnePutAtATime:
     def __init__(self, app) -> None:
         self._app = app
         self._lock = threading.Lock()
+        self.key_ids: set[str] = set()
 
     def __call__(self, environ, start_response):
+        signed = re.search("Credential=([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
+        if signed is not None:
+            self.key_ids.add(signed[1])
         puts_row = environ.get("HTTP_X_AMZ_TARGET", "").endswith(".PutItem")
         if environ["REQUEST_METHOD"] != "PUT" and not puts_row:
             return self._app(environ, start_response)
@@ -74,14 +84,19 @@ class _OnePutAtATime:
 
 @contextmanager
 def aws_server() -> Iterator[AwsServer]:
-    """Run a server, empty at first, until the end of the block."""
+    """Run a server, empty at first, until the end of the block.
+
+    What moto holds belongs to the process, so it is forgotten for the next server.
+    """
     app = _OnePutAtATime(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
-        yield AwsServer(f"http://127.0.0.1:{server.server_port}")
+        yield AwsServer(endpoint, app.key_ids)
     finally:
+        httpx.post(f"{endpoint}/moto-api/reset").raise_for_status()
         server.shutdown()
         thread.join()
         server.server_close()

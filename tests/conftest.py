@@ -1,13 +1,18 @@
-"""Hypothesis profiles, chosen by the environment variable HYPOTHESIS_PROFILE."""
+"""What holds for all tests: Hypothesis's profiles, and which tests one worker runs together.
+
+Profiles are chosen by the environment variable HYPOTHESIS_PROFILE. Laws take 200 examples in CI,
+and as many as one likes by ``make laws``; what a number is promised for takes it (`tests.soak`).
+"""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=500, deadline=None, print_blob=True)
+settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("FUZZ_EXAMPLES", "20000")),
@@ -15,3 +20,11 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all tests of a file, in order: what the file sets up is made once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import DatasetNotFoundError, InvalidRequestError, VersionNotFoundError
+from lance_core.cache.byte_cache import ByteCache
+from lance_core.errors import (
+    BranchNotFoundError,
+    DatasetNotFoundError,
+    InvalidRequestError,
+    TagNotFoundError,
+    VersionNotFoundError,
+)
 from lance_core.query.request import ScanQuery
 from lance_core.query.stats import PlanKind, QueryStats
 
@@ -60,6 +67,17 @@ class FakeDataset:
 
     def count_rows(self, *_: object, **__: object) -> int:
         return len(self.table)  # it judges no filters, in queries neither
+
+    branch = None
+    session = SimpleNamespace(cache=ByteCache(0))
+
+    def version_page(self, *, after: Any, limit: Any, descending: bool) -> Any:
+        versions = self.versions()[:: -1 if descending else 1]
+        if after is not None:
+            versions = [
+                v for v in versions if v.version != after and (v.version < after) == descending
+            ]
+        return versions[:limit], limit is not None and limit < len(versions)
 
     def versions(self) -> list[Any]:
         return [
@@ -158,17 +176,23 @@ class FakeStore:
 
     def __init__(self, **datasets: FakeDataset) -> None:
         self.datasets = {f"{name}.lance": {d.version: d} for name, d in datasets.items()}
-        self.opened: list[tuple[str, int | None]] = []
+        self.opened: list[tuple[str, int | str | None]] = []
         self.lock = threading.Lock()
         self.delay_s = 0.0
 
-    def __call__(self, uri: str, version: int | None) -> Any:
+    def __call__(
+        self, uri: str, version: int | str | None, *, branch: str | None = None, **_: object
+    ) -> Any:
         with self.lock:
             self.opened.append((uri, version))
         time.sleep(self.delay_s)
         versions = self.datasets.get(uri.rpartition("/")[2])
         if versions is None:
             raise DatasetNotFoundError(f"no dataset at {uri}")
+        if isinstance(version, str):
+            raise TagNotFoundError(f'there is no tag "{version}"; there are: none')
+        if branch is not None:
+            raise BranchNotFoundError(f'there is no branch "{branch}"; there are: none')
         wanted = max(versions) if version is None else version
         if wanted not in versions:
             raise VersionNotFoundError(f"there is no version {wanted}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 ANSWERED = (
+    "d = date '2024-1-4'",
+    "d = date '20240104'",
     "CAST(' 1.5' AS decimal(10,2)) > 1 AND i=5",
     "TRY_CAST('1.5e1' AS decimal(10,2)) IS NULL AND i=5",
     "TRY_CAST('0x1' AS int) IS NULL AND i=5",
@@ -858,7 +860,6 @@ ONLY_THEIRS = (
     "i = 5)",
     "i = 5 LIMIT 1",
     "i = 1_000",
-    "d = date '2024-1-4'",
     "CAST(i AS int unsigned) = 5",
     "initcap(s) = 'Abc'",
     "i = 5; i = 3",

@@ -29,6 +29,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 
 from tests.lance_cases import LanceCase, children_of, has_list, is_list
 from tests.lance_leaves import SHAPES, TEXTS, is_text, leaf, with_mask
+from tests.soak import many_examples
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
@@ -40,8 +41,9 @@ _MAX_BYTES = 2_000_000
 _MANY_LEVELS = 66_000  # a row of more than 65,535 levels fits no chunk
 _MANY_ELEMENTS = 3_000
 _PACKED = {"lance-encoding:packed": "true"}
-# tables are large on purpose
+# Tables are large on purpose; `many` is for what reads and writes any of them.
 lenient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+many = settings(lenient, max_examples=many_examples())
 _NAMES = ("a", "b", "ü")
 
 NUMBERS = (

@@ -21,34 +21,46 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def live_server(root: Path, **options: Any) -> Iterator[Any]:
-    """Serve and yield the base URL; ``options`` are settings, and arguments of ``create_app``."""
+def live_server(root: Path | None, **options: Any) -> Iterator[Any]:
+    """Serve and yield the base URL; ``options`` are settings, and arguments of ``create_app``.
+
+    Those that begin with ``ssl_`` are the server's; ``verify`` is what a client trusts then.
+    """
+    verify = options.pop("verify", True)
+    tls = {name: options.pop(name) for name in list(options) if name.startswith("ssl_")}
     arguments = {
         name: options.pop(name) for name in ("open_dataset", "load_kernels") if name in options
     }
-    app = create_app(Settings(root=str(root), **options), **arguments)
+    app = create_app(Settings(root=None if root is None else str(root), **options), **arguments)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            app, loop="uvloop", http=BoundedHeads, log_config=None, access_log=False, ws="none"
+            app,
+            loop="uvloop",
+            http=BoundedHeads,
+            log_config=None,
+            access_log=False,
+            ws="none",
+            **tls,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        scheme = "http" if tls == {} else "https"
+        url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
         try:
-            wait_until_ready(url)
+            wait_until_ready(url, verify=verify)
             yield url
         finally:
             server.should_exit = True
             thread.join()
 
 
-def wait_until_ready(url: str, seconds: Any = 60.0) -> None:
+def wait_until_ready(url: str, seconds: Any = 180.0, verify: Any = True) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            if httpx.get(f"{url}/ready").status_code == 200:
+            if httpx.get(f"{url}/ready", verify=verify).status_code == 200:
                 return
         except httpx.TransportError:
             pass

@@ -47,6 +47,9 @@ class Contract:
         assert answer.headers["phalanx-version"] == "0.3.0"
         assert answer.headers["x-request-id"] != ""
         operation = self._operation(request)
+        if answer.status_code == 304:
+            assert answer.content == b""
+            return None
         if answer.status_code != 200 or operation is None:
             return self._check_problem(answer)
         content = operation["responses"]["200"].get("content")
@@ -118,16 +121,22 @@ class ServiceClient:
 
 @asynccontextmanager
 async def serving(
-    root: Path,
+    root: Path | None,
     *,
     contract: Contract,
     open_dataset: Any = None,
     load_kernels: Any = None,
+    tracing: Any = None,
     **settings: Any,
 ) -> AsyncIterator[Any]:
-    """Run the application and give a client for it."""
+    """Run the application and give a client for it; without a root, settings name databases."""
     options = {} if load_kernels is None else {"load_kernels": load_kernels}
-    app = create_app(Settings(root=str(root), **settings), open_dataset=open_dataset, **options)
+    app = create_app(
+        Settings(root=None if root is None else str(root), **settings),
+        open_dataset=open_dataset,
+        tracing=tracing,
+        **options,
+    )
     async with app.router.lifespan_context(app):
         client = ServiceClient(app, contract)
         async with client.http:

@@ -94,13 +94,14 @@ def held_by(partition: TextPartition) -> Occurrences:
     assert tokens == sorted(tokens, key=str.encode)
     assert partition.token_ids(tokens).tolist() == numbers
     postings = partition.postings(numbers)
+    lists = partition.positions(numbers) if partition.has_positions else []
     rows = partition.documents.row_ids()
     held: Occurrences = {}
     for index, token in enumerate(tokens):
         own = rows[postings[index].docs].tolist()
         counts = postings[index].frequencies.tolist()
         if partition.has_positions:
-            (list_,) = partition.positions([numbers[index]])
+            list_ = lists[index]
             assert np.diff(list_.starts).tolist() == counts
             positions = [each.tolist() for each in np.split(list_.positions, list_.starts[1:-1])]
         else:

@@ -112,8 +112,14 @@ def test_versions_that_share_rows_share_blocks(tmp_path: Path, loaded: list[Any]
     assert len(loaded) == num_loaded
 
 
+def parts_in_memory() -> list[VectorSegment | BoundSearch]:
+    gc.collect()
+    return [each for each in gc.get_objects() if isinstance(each, VectorSegment | BoundSearch)]
+
+
 @pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_HNSW_SQ"])
 def test_datasets_that_stay_open_keep_no_index_beyond_the_budget(tmp_path: Path, kind: str) -> None:
+    of_other_tests = {id(each): each for each in parts_in_memory()}
     model = tmp_path / "0.lance"
     write_table(model, "two segments", kind, "l2")
     ample = Session()
@@ -129,9 +135,7 @@ def test_datasets_that_stay_open_keep_no_index_beyond_the_budget(tmp_path: Path,
         assert opened[-1].search(query, k=10, nprobes=3) == expected
     for dataset in opened:
         assert dataset.search(query, k=10, nprobes=3) == expected
-    gc.collect()
-    everything = gc.get_objects()
-    alive = [each for each in everything if isinstance(each, VectorSegment | BoundSearch)]
+    alive = [each for each in parts_in_memory() if id(each) not in of_other_tests]
     assert 0 < sum(each.nbytes for each in alive) <= session.cache_stats.used_bytes <= budget
     figures = session.cache.figures()
     assert len(figures) == len(opened)

@@ -21,6 +21,7 @@ from lance_core.table.snapshot import open_snapshot
 from service.api.identifiers import to_table
 from service.app import create_app
 from service.catalog.freshness import Freshness
+from service.catalog.pins import LATEST
 from service.settings import Settings
 from tests.aws_server import aws_server
 from tests.filtered_tables import draw, rows, write_table
@@ -122,8 +123,8 @@ def test_the_service_reads_through_the_folder_that_its_settings_name(
     )
     found, stats = [], []
     for _ in range(2):
-        catalog = create_app(settings).state.services.catalog
-        dataset = catalog.open(to_table(("a",), ()), None, Freshness())
+        (database,) = create_app(settings).state.services.catalog.databases.values()
+        dataset = database.open(to_table(("a",), ()), LATEST, Freshness())
         found.append(dataset.search(QUERY, k=5, columns=["id"], nprobes=4))
         stats.append(dataset.session.disk_cache_stats)
     assert found[0] == found[1]

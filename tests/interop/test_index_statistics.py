@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -15,6 +16,7 @@ from lance_core.io.mapped_store import MappedStore
 from lance_core.table.reuse_entry import write_reuse_entry
 from lance_core.table.reuse_history import ReuseHistory
 from tests.manifest_bytes import manifest_file
+from tests.unknown_index import write_unknown_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,7 @@ SCALARS: dict[Any, str] = {
     "BLOOMFILTER": "id",
     "NGRAM": "text",
     "LABEL_LIST": "tags",
+    "INVERTED": "text",
 }
 
 
@@ -98,6 +101,19 @@ def test_partitions_of_each_segment_are_those_that_pylance_tells(folder: Path, n
         assert each.metric == by_uuid[each.uuid]["metric_type"]
 
 
+def test_words_of_each_segment_are_those_that_pylance_tells(folder: Path) -> None:
+    ours, theirs = open_dataset(folder).index_statistics("INVERTED"), theirs_of(folder, "INVERTED")
+    found = [each.text for each in ours.segments]
+    assert len(found) == len(theirs["segments"]) == 2
+    for each, expected in zip(found, theirs["segments"], strict=True):
+        assert each is not None
+        assert (each.num_docs, each.num_tokens) == (expected["num_docs"], expected["num_tokens"])
+        assert asdict(each.parameters) == {**expected["params"], "custom_stop_words": None}
+        assert (each.num_partitions, each.has_positions, each.by_element) == (1, False, False)
+    assert ours.num_partitions == 2
+    assert ours.text == found[-1]
+
+
 def test_all_indices_are_told_as_each_is_alone(folder: Path) -> None:
     dataset = open_dataset(folder)
     listed = dataset.list_indices()
@@ -118,7 +134,11 @@ def damaged(folder: Path, name: str, file_name: str) -> IndexStatistics:
 
 @pytest.mark.parametrize(
     ("kind", "column", "file_name"),
-    [("IVF_FLAT", "v", "auxiliary.idx"), ("BTREE", "id", "page_lookup.lance")],
+    [
+        ("IVF_FLAT", "v", "auxiliary.idx"),
+        ("BTREE", "id", "page_lookup.lance"),
+        ("INVERTED", "text", "part_0_docs.lance"),
+    ],
 )
 def test_a_damaged_index_is_described_by_its_manifest(
     tmp_path: Path, kind: Any, column: str, file_name: str
@@ -136,10 +156,9 @@ def test_a_damaged_index_is_described_by_its_manifest(
 
 
 def test_a_kind_that_is_not_read_is_told_by_its_name(tmp_path: Path) -> None:
-    dataset = lance.write_dataset(rows(0, 300), str(tmp_path / "a.lance"))
-    dataset.create_scalar_index("text", "INVERTED", name="words")
+    write_unknown_index(tmp_path / "a.lance", rows(0, 300))
     (found,) = open_dataset(tmp_path / "a.lance").list_indices()
-    assert (found.index_type, found.metric, found.num_indexed_rows) == ("INVERTED", None, 300)
+    assert (found.index_type, found.metric, found.num_indexed_rows) == ("JSON", None, 300)
     assert found.segments[0].unused is not None
 
 

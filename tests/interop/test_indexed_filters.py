@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 import lance_core
 from lance_core.query.deadline import NO_DEADLINE
@@ -16,6 +15,7 @@ from lance_core.query.row_masks import passing_addresses
 from lance_core.row_address import fragment_of
 from tests.scalar_filters import random_filter
 from tests.scalar_tables import INDICES, STATES, TESTS, write_table
+from tests.soak import many_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 KINDS = tuple(dict.fromkeys(kind for _, kind, _ in INDICES))
-NUM_ASKED = -(-settings().max_examples // (2 * len(STATES)))
+NUM_ASKED = -(-many_examples() // (2 * len(STATES)))
 """Filters per kind of index and state, of which there are twice as many: with and without ids."""
 TRIED_IN_VAIN = 100
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 
 from tests.lance_columns import lance_file
 from tests.mutation_corpus import write_corpus
 from tests.mutation_runs import run_seeds
+from tests.soak import many_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ PARTS = 2
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_damaged_file_gives_data_or_an_error_of_the_library(part: int, tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    per_part = 2 * settings().max_examples // PARTS  # 1,000 in all under the profile "ci"
+    per_part = 2 * many_examples() // PARTS  # 1,000 in all in CI
     failures = run_seeds(tmp_path, part * per_part, (part + 1) * per_part)
     assert failures == []
 

@@ -16,6 +16,7 @@ from lance_core.io.open import open_store
 from lance_core.query.deadline import Deadline
 from lance_core.query.session import Session
 from lance_core.table.snapshot import open_snapshot
+from tests.unknown_index import write_unknown_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,10 +132,9 @@ def test_it_stops_at_its_deadline(folder: Path) -> None:
 
 
 def test_segments_that_filters_do_not_use_are_told(tmp_path: Path) -> None:
-    theirs = lance.write_dataset(pa.table({"t": ["a b c"] * 10}), str(tmp_path / "a.lance"))
-    theirs.create_scalar_index("t", "INVERTED", name="words")
+    write_unknown_index(tmp_path / "a.lance", pa.table({"t": ["a b c"] * 10}))
     dataset, _ = open_counted(tmp_path / "a.lance", Session())
-    done = dataset.prewarm("words")
+    done = dataset.prewarm("unknown_idx")
     assert done.is_complete
     assert ["not supported" in each.reason for each in done.skipped] == [True]
 

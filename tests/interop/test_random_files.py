@@ -14,7 +14,7 @@ from lance_core.io.scheduler import RangeScheduler
 from tests.file_reads import assert_reads_as
 from tests.lance_cases import write_case
 from tests.lance_columns import VERSIONS, open_bytes
-from tests.lance_strategies import lance_cases, lenient
+from tests.lance_strategies import lance_cases, many
 from tests.pylance_files import assert_pylance_reads, write_with_pylance
 
 pytestmark = pytest.mark.interop
@@ -22,7 +22,7 @@ NAME = "file.lance"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@lenient
+@many
 @given(data=st.data())
 def test_whatever_pylance_writes_reads_back_equal(version: str, data: st.DataObject) -> None:
     case = data.draw(lance_cases(version))
@@ -35,7 +35,7 @@ def test_whatever_pylance_writes_reads_back_equal(version: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@lenient
+@many
 @given(data=st.data())
 def test_whatever_we_write_pylance_reads_back_equal(version: str, data: st.DataObject) -> None:
     case = data.draw(lance_cases(version))

@@ -19,6 +19,7 @@ from tests.lance_columns import VERSIONS
 from tests.lance_strategies import lenient
 from tests.pylance_files import write_with_pylance
 from tests.same_values import assert_same
+from tests.soak import many_examples
 
 pytestmark = pytest.mark.interop
 NAME = "file.lance"
@@ -51,7 +52,7 @@ def nullable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 page_lengths = st.sampled_from([None, 3, 11])
-few = settings(lenient, max_examples=max(20, settings().max_examples // 3))
+few = settings(lenient, max_examples=max(20, many_examples() // 3))
 both_writers = pytest.mark.parametrize("writer", ["ours", "pylance"])
 all_versions = pytest.mark.parametrize("version", VERSIONS)
 

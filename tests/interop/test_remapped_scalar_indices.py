@@ -38,6 +38,7 @@ from tests.compacted import compacted
 from tests.failing_store import fail_at
 from tests.opened_table import open_table
 from tests.scalar_tables import TESTS, rows, write_table
+from tests.unknown_index import write_unknown_index
 from tests.verified import verified
 
 if TYPE_CHECKING:
@@ -318,9 +319,8 @@ def test_a_damaged_index_stops_the_compaction_and_leaves_no_file(tmp_path: Path)
 
 
 def test_an_index_that_we_do_not_write_is_left_to_other_treatments(tmp_path: Path) -> None:
-    dataset: Any = lance.write_dataset(rows(0, 300), str(tmp_path), max_rows_per_file=100)
-    dataset.create_scalar_index("text", "INVERTED")
-    with pytest.raises(UnsupportedFeatureError, match=r"text_idx.*InvertedIndexDetails.*defer"):
+    write_unknown_index(tmp_path, rows(0, 300))
+    with pytest.raises(UnsupportedFeatureError, match=r"unknown_idx.*JsonIndexDetails.*defer"):
         compacted(tmp_path, "remap")
     compacted(tmp_path, "drop_coverage")
 
@@ -376,7 +376,6 @@ def test_segments_that_do_not_fit_together_are_not_merged(tmp_path: Path) -> Non
         ([], "at least one"),
         ([one, both], r"several segments cover fragments \[0\]"),
         ([one, zones], "one index, kind and column"),
-        ([zones], "names no rows"),
     ):
         with pytest.raises(InvalidRequestError, match=message):
             merge_segments(SESSION.files, snapshot, segments)
@@ -387,6 +386,38 @@ def test_segments_that_do_not_fit_together_are_not_merged(tmp_path: Path) -> Non
     with pytest.raises(InvalidRequestError, match="open a newer one"):
         merge_segments(SESSION.files, snapshot, [late])
     assert len(folders(tmp_path)) == 4
+
+
+ZONED = [("zoned_real", "ZONEMAP"), ("zoned_name", "ZONEMAP"), ("small", "BLOOMFILTER")]
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(("column", "kind"), ZONED)
+def test_zones_of_segments_become_one_until_rows_move(
+    tmp_path: Path, column: str, kind: str, stable: bool
+) -> None:
+    tests = [*(test for test in TESTS if column in test), f"{column} IS NULL"]
+    lance.write_dataset(
+        rows(0, 800), str(tmp_path), max_rows_per_file=200, enable_stable_row_ids=stable
+    )
+    built = [build(tmp_path, column, kind, each) for each in ([0, 2], [1], [3])]
+    lance.dataset(str(tmp_path)).delete("id % 7 = 3 OR id < 200")
+    merged = merge_segments(SESSION.files, opened(tmp_path), built[:2])
+    commit_segments(opened(tmp_path), "i", [merged, built[2]])
+    check_answers(tmp_path, tests)
+    theirs = lance.dataset(str(tmp_path))
+    theirs.update({column: column}, where="id < 300")
+    theirs.insert(rows(2000, 2050))
+    theirs.optimize.optimize_indices(num_indices_to_merge=2)
+    check_answers(tmp_path, tests)
+    if not stable:
+        theirs.optimize.compact_files(target_rows_per_fragment=5000, defer_index_remap=True)
+        snapshot = opened(tmp_path)
+        with pytest.raises(InvalidRequestError, match="stretches of rows"):
+            merge_segments(SESSION.files, snapshot, segments_of(snapshot, "i"))
+    assert len(lance_core.open_dataset(tmp_path).optimize_indices().segments_of("i")) == 1
+    assert verified(tmp_path) == []
+    check_answers(tmp_path, tests)
 
 
 def test_values_changed_in_place_are_not_in_the_merged_segment(tmp_path: Path) -> None:

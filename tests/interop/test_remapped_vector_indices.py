@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build.budget import LEAST_BYTES, LEAST_GRAPH_BYTES
 from lance_core.index.vector.segment import VectorSegment
 from tests.committed import opened
 from tests.compacted import compacted
@@ -57,21 +59,27 @@ def indexed(root: Path, kind: str, metric: str, **options: Any) -> None:
     dataset.create_index("vec", kind, metric=metric, num_partitions=NUM_PARTITIONS, **more)
 
 
-def nearest(root: Path, query: np.ndarray, k: int, **more: Any) -> tuple[pa.Table, pa.Table]:
-    """Return what pylance and we find in all partitions, id and distance."""
-    wanted = {"column": "vec", "q": query, "k": k, "nprobes": NUM_PARTITIONS, **more}
-    theirs = lance.dataset(str(root)).to_table(columns=["id", "_distance"], nearest=wanted)
-    ours = lance_core.open_dataset(root).search(
-        query, k, columns=["id", "_distance"], nprobes=NUM_PARTITIONS, **more
-    )
-    return theirs, ours
+class Readers:
+    """Both readers of a table, opened once: opening takes longer than a search."""
+
+    def __init__(self, root: Path) -> None:
+        self._theirs: Any = lance.dataset(str(root))
+        self._ours = lance_core.open_dataset(root)
+
+    def nearest(self, query: np.ndarray, k: int, **more: Any) -> tuple[pa.Table, pa.Table]:
+        """Return what pylance and we find in all partitions, id and distance."""
+        columns = ["id", "_distance"]
+        wanted = {"column": "vec", "q": query, "k": k, "nprobes": NUM_PARTITIONS, **more}
+        theirs = self._theirs.to_table(columns=columns, nearest=wanted)
+        ours = self._ours.search(query, k, columns=columns, nprobes=NUM_PARTITIONS, **more)
+        return theirs, ours
 
 
 def distances(root: Path, ids: Sequence[int], query: np.ndarray) -> dict[int, float]:
     """Return the distances of all rows, by both readers alike."""
     theirs, ours = (
         dict(zip(each["id"].to_pylist(), each["_distance"].to_pylist(), strict=True))
-        for each in nearest(root, query, len(ids))
+        for each in Readers(root).nearest(query, len(ids))
     )
     assert sorted(ours) == sorted(ids) == sorted(theirs)
     np.testing.assert_allclose(
@@ -83,6 +91,7 @@ def distances(root: Path, ids: Sequence[int], query: np.ndarray) -> dict[int, fl
 def recall(root: Path, ids: Sequence[int], metric: str) -> float:
     """Return the smaller of both readers' shares of the nearest rows, after a refinement."""
     vectors, found = VECTORS[list(ids)].astype(np.float64), []
+    readers = Readers(root)
     for place in range(0, len(ids), 97):
         query = VECTORS[ids[place]] + np.float32(0.01)
         if metric == "l2":
@@ -91,7 +100,7 @@ def recall(root: Path, ids: Sequence[int], metric: str) -> float:
             norms = np.linalg.norm(vectors, axis=1) if metric == "cosine" else 1.0
             exact = -(vectors @ query) / norms
         expected = {ids[n] for n in np.argsort(exact)[:10]}
-        both = nearest(root, query, 10, refine_factor=5)
+        both = readers.nearest(query, 10, refine_factor=5)
         found.append([len(expected & set(each["id"].to_pylist())) / 10 for each in both])
     return float(np.min(np.mean(found, axis=0)))
 
@@ -169,3 +178,25 @@ def test_an_index_of_stable_row_ids_keeps_its_files(tmp_path: Path) -> None:
     (after,) = compacted(tmp_path, "remap").indices
     assert after.uuid == before.uuid
     assert recall(tmp_path, [n for n in range(NUM_ROWS) if n % 5 != 2], "l2") > 0.97
+
+
+def test_indices_are_written_anew_in_the_memory_that_is_given(tmp_path: Path) -> None:
+    indexed(tmp_path, "IVF_HNSW_SQ", "l2")
+    lance.dataset(str(tmp_path)).delete("id % 5 = 2")
+    dataset = lance_core.open_dataset(tmp_path)
+    files = {each for each in tmp_path.rglob("*") if each.is_file()}
+    with pytest.raises(InvalidRequestError, match=f"give at least {LEAST_GRAPH_BYTES}"):
+        dataset.compact(indices="remap", memory_bytes=LEAST_GRAPH_BYTES - 1)
+    assert {each for each in tmp_path.rglob("*") if each.is_file()} == files
+    after = dataset.compact(indices="remap", memory_bytes=LEAST_GRAPH_BYTES)
+    assert stored_rows(after.snapshot) == NUM_ROWS * 4 // 5
+
+
+def test_a_segment_follows_a_deferral_in_the_memory_that_is_given(tmp_path: Path) -> None:
+    indexed(tmp_path, "IVF_SQ", "l2")
+    lance.dataset(str(tmp_path)).delete("id % 5 = 2")
+    dataset = lance_core.open_dataset(tmp_path).compact(indices="defer")
+    with pytest.raises(InvalidRequestError, match=f"give at least {LEAST_BYTES}"):
+        dataset.remap_indices(memory_bytes=LEAST_BYTES - 1)
+    after = dataset.remap_indices(memory_bytes=LEAST_BYTES)
+    assert stored_rows(after.snapshot) == NUM_ROWS * 4 // 5

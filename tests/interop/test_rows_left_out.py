@@ -120,3 +120,25 @@ def test_a_range_of_distances_does_not_bring_in_rows_outside(table):
     assert set(ids(result)) <= set(ids(exact))
     assert len(missing) < 0.3 * len(ids(exact))  # near the edges of a range PQ errs
     assert INFINITE not in ids(result)
+
+
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+def test_pylance_finds_infinite_vectors_exactly_only_and_we_do_where_rows_are_few(tmp_path, metric):
+    vectors = np.random.default_rng(4).standard_normal((300, DIMENSION)).astype(np.float32)
+    vectors[INFINITE, 2] = np.inf
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION)
+    theirs = lance.write_dataset(pa.table({"id": np.arange(300), "vec": column}), str(tmp_path))
+    theirs.create_index("vec", "IVF_FLAT", metric=metric, num_partitions=2)
+    nearest = {"column": "vec", "q": np.ones(DIMENSION, np.float32), "k": 400, "metric": metric}
+    columns, condition = ["id", "_distance"], "id < 10"
+    exact, indexed = (
+        theirs.to_table(
+            columns, filter=condition, prefilter=True, nearest={**nearest, "use_index": is_used}
+        )["id"].to_pylist()
+        for is_used in (False, True)
+    )
+    assert [row for row in exact if row != INFINITE] == indexed
+    assert exact[-1 if metric == "l2" else 0] == INFINITE
+    ours = lance_core.open_dataset(tmp_path)
+    found = ours.search(nearest["q"], k=400, columns=["id"], filter=condition)
+    assert found["id"].to_pylist() == exact

@@ -13,9 +13,7 @@ import pytest
 from lance.indices import IndexConfig
 
 import lance_core
-from lance_core.file.reader import LanceFileReader
-from lance_core.io.open import open_store
-from lance_core.io.scheduler import RangeScheduler
+from tests.index_contents import index_contents
 from tests.scalar_tables import INDICES, TESTS, rows
 
 if TYPE_CHECKING:
@@ -43,30 +41,6 @@ def check_answers(folder: Path, tests: Sequence[str], *, used: bool = True) -> N
         assert not used or "ScalarIndexQuery" in scanner.explain_plan(verbose=True), test
         assert ids(scanner.to_table()) == expected, test
         assert ids(ours.scan(["id"], filter=test).read_all()) == expected, test
-
-
-def contents(folder: Path, name: str) -> dict[str, tuple[pa.Table, dict[str, str], list[bytes]]]:
-    """Return rows, metadata and buffers of all files of an index of one segment."""
-    (segment,) = [
-        each for each in lance_core.open_dataset(folder).snapshot.indices if each.name == name
-    ]
-    scheduler = RangeScheduler(open_store(str(folder / "_indices" / segment.uuid)))
-    found = {}
-    assert {each.path for each in segment.files} == {
-        each.name for each in (folder / "_indices" / segment.uuid).iterdir()
-    }
-    for file in segment.files:
-        reader = LanceFileReader.open(scheduler, file.path, file.size)
-        fields = [reader.target(column) for column in reader.schema.names]
-        arrays = reader.read(fields, [(0, reader.num_rows)])
-        table = pa.table(arrays, names=list(reader.schema.names))
-        nullable = [
-            (each.name, each.nullable, dict(each.metadata)) for each in reader.schema.fields
-        ]
-        buffers = [bytes(reader.global_buffer(n)) for n in range(1, len(reader.metadata.buffers))]
-        metadata = dict(reader.schema.metadata) | {"fields": str(nullable)}
-        found[file.path] = (table, metadata, buffers)
-    return found
 
 
 @pytest.mark.parametrize(("version", "stable"), [("2.0", False), ("2.1", False), ("2.2", True)])
@@ -179,7 +153,7 @@ def both(folder: Path, column: str, kind: str, parameters: dict[str, Any]) -> li
     theirs.create_scalar_index(column, config, name=f"theirs_{kind}_{column}")
     ours = lance_core.open_dataset(folder)
     ours.create_index(column, kind, f"ours_{kind}_{column}", **parameters)
-    return [contents(folder, f"{whose}_{kind}_{column}") for whose in ("theirs", "ours")]
+    return [index_contents(folder, f"{whose}_{kind}_{column}") for whose in ("theirs", "ours")]
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])

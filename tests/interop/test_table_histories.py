@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.soak import many_examples
 from tests.table_histories import Actor, TableHistory
 
 pytestmark = pytest.mark.interop
@@ -34,7 +35,7 @@ numbers = st.integers(0, 40)
 steps = st.lists(st.tuples(st.sampled_from(ACTIONS), actors, numbers, numbers), max_size=12)
 
 
-@settings(max_examples=settings().max_examples * 2 // 5)
+@settings(max_examples=many_examples() * 2 // 5)
 @given(st.sampled_from(["2.0", "2.1", "2.2"]), st.booleans(), steps)
 def test_both_see_what_the_history_made_of_the_table(
     data_version: str, stable_row_ids: bool, steps: list[Step]

@@ -19,7 +19,7 @@ from lance_core.errors import InvalidRequestError
 from lance_core.file.reader import LanceFileReader
 from lance_core.file.writer import LanceFileWriter
 from lance_core.index.text.fst_write import fst_bytes
-from lance_core.index.text.impacts import GROUP_BLOCKS, rounded_lengths
+from lance_core.index.text.rounded_lengths import rounded_lengths
 from lance_core.index.text.tokenizer import Tokenizer
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
@@ -100,29 +100,6 @@ def test_documents_are_the_texts_that_have_words(written: Written, form: str) ->
     scoring = rounded_lengths(exact) if is_rounded else exact
     assert partition.scoring_lengths().tolist() == scoring.tolist()
     assert (scoring != exact).any() == is_rounded
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_impacts_bound_every_posting_of_their_blocks(written: Written, form: str) -> None:
-    (segment,) = open_text_segments(written(form, False))
-    (partition,) = segment.partitions
-    lengths = rounded_lengths(partition.documents.lengths())
-    for postings in partition.postings(range(partition.num_tokens)):
-        impacts, size = postings.impacts, postings.block_size
-        num_blocks = -(-len(postings) // size)
-        assert impacts.num_entries == num_blocks + -(-num_blocks // GROUP_BLOCKS)
-        for entry in range(impacts.num_entries):
-            is_group = entry >= num_blocks
-            width = GROUP_BLOCKS * size if is_group else size
-            first = (entry - num_blocks if is_group else entry) * width
-            pairs = slice(*impacts.bounds[entry : entry + 2].tolist())
-            own = slice(first, first + width)
-            counts, own_lengths = postings.frequencies[own], lengths[postings.docs[own]]
-            best_counts, best_lengths = impacts.frequencies[pairs], impacts.lengths[pairs]
-            has_better = (best_counts[:, None] >= counts) & (best_lengths[:, None] <= own_lengths)
-            assert has_better.any(axis=0).all()
-            are_real = (best_counts[:, None] == counts) & (best_lengths[:, None] == own_lengths)
-            assert are_real.any(axis=1).all()
 
 
 def test_segments_that_pylance_merged_hold_all_rows_in_several_partitions(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_segments_of_one_model_are_merged_without_the_rows(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "LEAST_BYTES", 1)
+    monkeypatch.setattr(budget, "LEAST_GRAPH_BYTES", 1)
     path = tmp_path / "t"
     insert(path, 0, NUM_ROWS)
     insert(path, 5000, NUM_MORE)

@@ -136,6 +136,25 @@ def test_codes_rotated_by_a_matrix_are_found_by_pylance(
     check_answers(tmp_path / "t", vectors[:6] + np.float32(0.1), metric, 1e-4)
 
 
+@pytest.mark.parametrize("is_given", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_pylance_reads_a_rotation_matrix_in_the_type_of_the_column(
+    tmp_path: Path, dtype: type[np.generic], is_given: bool
+) -> None:
+    vectors = draw(NUM_ROWS, dtype)
+    matrix = np.linalg.qr(np.random.default_rng(1).standard_normal((vectors.shape[1],) * 2))[0]
+    given: dict[str, Any] = {"rotation": matrix.astype(np.float32)} if is_given else {}
+    built(tmp_path / "t", "IVF_RQ 5 bit", "l2", vectors, rotation_type="matrix", **given)
+    tolerance = 6e-3 if dtype == np.float16 else 1e-4
+    check_answers(tmp_path / "t", draw(NUM_ROWS + 6, dtype)[-6:], "l2", tolerance)
+    theirs = lance.dataset(str(tmp_path / "t"))
+    more = theirs.to_table().slice(0, 100)
+    ids = pa.array(np.arange(NUM_ROWS, NUM_ROWS + 100), more["id"].type)
+    theirs.insert(more.set_column(0, "id", ids))
+    theirs.optimize.optimize_indices()
+    check_answers(tmp_path / "t", draw(NUM_ROWS + 6, dtype)[-6:], "l2", tolerance)
+
+
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ 5 bit", "IVF_HNSW_SQ"])
 def test_lists_of_vectors_have_a_row_for_each(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "t"

@@ -269,6 +269,44 @@ def test_a_bloom_filter_of_a_wrong_length_is_found(tmp_path: Path) -> None:
     assert "Bloom filter" in finding.what
 
 
+def _moved(lengths: list[int]) -> list[int]:
+    """Return as many tokens, one of them in another document."""
+    return [lengths[0] + 1, lengths[1] - 1, *lengths[2:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "harm", "text"),
+    [
+        ("docs", "_num_tokens", lambda lengths: [lengths[0] + 1, *lengths[1:]], "total_tokens"),
+        ("docs", "_num_tokens", _moved, "in posting lists"),
+        ("docs", "_rowid", lambda rows: rows, "total_tokens"),
+        ("invert", "_length", lambda lengths: [1000, *lengths[1:]], "has 1000 postings"),
+        ("tokens", "_token_fst_bytes", lambda fsts: [fsts[0][:-30]], "dictionary"),
+    ],
+)
+def test_an_inverted_index_whose_files_disagree_is_found(
+    tmp_path: Path, name: str, column: str, harm: Any, text: str
+) -> None:
+    def change(_: table_pb2.Manifest, indices: list[Any]) -> None:
+        del indices[0].files[:]
+
+    dataset = lance.write_dataset(rows(0, 100), str(tmp_path))
+    dataset.create_scalar_index("text", "INVERTED")
+    (path,) = tmp_path.glob(f"_indices/*/part_0_{name}.lance")
+    held = LanceFileReader.open_path(path).read_all()
+    place = held.schema.get_field_index(column)
+    values = pa.array(harm(held[column].to_pylist()), held[column].type)
+    told = dict(held.schema.metadata or {})
+    told |= {b"total_tokens": b"1"} if column == "_rowid" else {}
+    held = held.set_column(place, held.schema.field(place), values)
+    path.unlink()
+    with LanceFileWriter.open_path(path, held.schema.with_metadata(told)) as writer:
+        writer.write_batch(held)
+    (finding,) = changed(tmp_path, change)
+    assert finding.where == str(path.relative_to(tmp_path))
+    assert text in finding.what
+
+
 def test_the_manifest_may_not_contradict_itself(root: Path) -> None:
     def change(message: table_pb2.Manifest, indices: list[Any]) -> None:
         first, last = message.fragments[0], message.fragments[-1]

@@ -11,11 +11,11 @@ from lance_core.io.memory_store import MemoryStore
 from lance_core.io.scheduler import RangeScheduler
 from tests.file_reads import assert_reads_as
 from tests.lance_cases import write_case
-from tests.lance_strategies import lance_cases, lenient
+from tests.lance_strategies import lance_cases, many
 
 
 @pytest.mark.parametrize("version", list(FileVersion), ids=lambda version: version.value)
-@lenient
+@many
 @given(data=st.data())
 def test_whatever_is_written_reads_back_equal(version: FileVersion, data: st.DataObject) -> None:
     case = data.draw(lance_cases(version.value))

@@ -63,7 +63,12 @@ def write(kind: str, rows: IndexedRows) -> tuple[MemoryStore, ScalarSegment]:
 
 
 def parameters(kind: str) -> dict[str, object]:
-    return {"zone_size": 7} if kind == "BTREE" else {}
+    known: dict[str, dict[str, object]] = {
+        "BTREE": {"zone_size": 7},
+        "ZONEMAP": {"rows_per_zone": 3},
+        "BLOOMFILTER": {"number_of_items": 3},
+    }
+    return known.get(kind, {})
 
 
 def opened(store: MemoryStore, kind: str, column: pa.DataType) -> ScalarSegment:
@@ -73,7 +78,7 @@ def opened(store: MemoryStore, kind: str, column: pa.DataType) -> ScalarSegment:
         name="c_idx",
         field_ids=(FieldId(0),),
         dataset_version=1,
-        fragment_bitmap=BitMap([0]),
+        fragment_bitmap=BitMap([0, 1, 2]),
         type_name=writer.details.type_url.rpartition(".")[2],
         details=writer.details.value,
         index_version=writer.details.index_version,
@@ -268,6 +273,28 @@ def all_rows(num_rows: int) -> AddressRoute:
     return AddressRoute(AddressMap(ReuseHistory(()), "m"), {}, {0: num_rows}, {})
 
 
+@pytest.mark.parametrize("read_bytes", [1, 300, 1 << 20])
+@pytest.mark.parametrize("kind", ["ZONEMAP", "BLOOMFILTER"])
+def test_zones_of_interleaved_fragments_are_those_of_all_rows(kind: str, read_bytes: int) -> None:
+    names = np.arange(100, dtype=np.uint64)
+    own = [names | np.uint64(number << 32) for number in range(3)]
+    values = [
+        pa.array([None if n % 8 == 0 else f"{at} {n}" for n in range(100)]) for at in range(3)
+    ]
+
+    def rows(numbers: Sequence[int]) -> IndexedRows:
+        chosen = [values[number] for number in numbers]
+        return IndexedRows(pa.concat_arrays(chosen), np.concatenate([own[n] for n in numbers]))
+
+    parts = []
+    for numbers in ([0, 2], [1]):
+        covered = dict.fromkeys(numbers, 100)
+        route = AddressRoute(AddressMap(ReuseHistory(()), "m"), {}, covered, {})
+        parts.append(Routed(write(kind, rows(numbers))[1], route))
+    expected, _ = write(kind, rows([0, 1, 2]))
+    assert contents(merged(parts, read_bytes)) == contents(expected)
+
+
 def test_large_sets_and_such_of_whole_fragments_follow() -> None:
     num_rows = 200_000
     values = pa.array(np.where(np.arange(num_rows) % 100 == 0, "rare", "usual"))
@@ -282,8 +309,9 @@ def test_large_sets_and_such_of_whole_fragments_follow() -> None:
 def test_what_cannot_be_followed_is_refused() -> None:
     rows = IndexedRows(pa.array([1, 2]), np.arange(2, dtype=np.uint64))
     _, zones = write("ZONEMAP", rows)
-    with pytest.raises(UnusableSegmentError, match="names no rows"):
-        merged([Routed(zones, all_rows(2))], 100)
+    addresses = AddressMap(ReuseHistory(()), "m")
+    with pytest.raises(UnusableSegmentError, match="stretches of rows"):
+        merged([Routed(zones, AddressRoute(addresses, {0: 2}, {9: 2}, {}))], 100)
     _, tree = write("BTREE", rows)
     _, bits = write("BITMAP", rows)
     with pytest.raises(InvalidRequestError, match="one kind"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from lance_core.ids import FragmentId
 from lance_core.index.ordinals import OrdinalSpace
@@ -25,6 +25,8 @@ def packed(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return words_of(np.flatnonzero(bits).astype(np.uint32), len(bits))
 
 
+@example(bits=np.arange(300) % 3 == 0, seed=0, before=64)
+@example(bits=np.arange(128) % 3 == 0, seed=0, before=0)
 @given(bits=flags, seed=st.integers(0, 99), before=st.integers(0, 130))
 def test_runs_of_bits_arrive_where_they_are_sent(
     bits: NDArray[np.bool_], seed: int, before: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,70 +10,12 @@ from hypothesis import given, strategies as st
 
 from lance_core.kernels.memory import address_of
 from lance_core.kernels.text_bits import TOO_SHORT, varint_at
-from lance_core.kernels.text_impacts import UNREADABLE, count_pairs, read_impacts
 from lance_core.kernels.text_positions import read_position_lists, read_position_stream
 from lance_core.kernels.text_postings import ALL_FIT, read_postings
+from tests.text_blocks import bits_of, differences, large_block, packed, small_block, tail, varint
 
 NUM_DOCS = 1 << 20
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 128:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
-
-
-def packed(values: list[int], width: int, lanes: int) -> bytes:
-    """Pack values as the format says: lane by lane, words of the lanes in turn."""
-    words = [[0] * width for _ in range(lanes)]
-    for index, value in enumerate(values):
-        bits = value << (index // lanes * width)
-        lane = words[index % lanes]
-        for word in range(width):
-            lane[word] |= bits >> (32 * word) & 0xFFFFFFFF
-    return b"".join(
-        struct.pack("<I", words[lane][word]) for word in range(width) for lane in range(lanes)
-    )
-
-
-def bits_of(values: list[int]) -> int:
-    return max(values).bit_length()
-
-
-def differences(docs: list[int]) -> list[int]:
-    return [0, *(after - before for before, after in pairwise(docs))]
-
-
-def small_block(docs: list[int], counts: list[int]) -> bytes:
-    own = differences(docs)
-    body = b""
-    for values in (own, counts):
-        body += bytes([bits_of(values)]) + packed(values, bits_of(values), 4)
-    return struct.pack("<fI", 1.5, docs[0]) + body
-
-
-def large_block(docs: list[int], counts: list[int], width: int) -> bytes:
-    own = differences(docs)
-    upper = [(index, count >> width) for index, count in enumerate(counts) if count >> width > 0]
-    low = [count & ((1 << width) - 1) for count in counts]
-    return (
-        struct.pack("<IB", docs[0], bits_of(own))
-        + packed(own, bits_of(own), 8)
-        + bytes([width, len(upper)])
-        + packed(low, width, 8)
-        + b"".join(bytes([index]) + varint(high) for index, high in upper)
-    )
-
-
-def tail(docs: list[int], counts: list[int], *, has_score: bool, is_varint: bool) -> bytes:
-    score = struct.pack("<f", 1.5) if has_score else b""
-    if is_varint:
-        numbers = [docs[0], *differences(docs)[1:], *counts]
-        return score + b"".join(map(varint, numbers))
-    return score + struct.pack(f"<{2 * len(docs)}I", *docs, *counts)
 
 
 def posting_list(docs: list[int], counts: list[int], size: int, *, is_varint: bool) -> list[bytes]:
@@ -224,20 +165,6 @@ def test_positions_in_parts_are_read(seed: int) -> None:
     assert out.tolist() == [value for each in lists for value in each]
     bounds[1] += 1
     assert read_position_lists(address_of(data), offsets, bounds, starts, out) == 0
-
-
-def test_impacts_are_read_as_the_page_says() -> None:
-    entry = bytes.fromhex("8d01050304030201030302" + "0103")
-    data, offsets = laid_out([entry, bytes.fromhex("020100"), bytes.fromhex("0102010200")])
-    assert count_pairs(address_of(data), offsets) == 8
-    bounds = np.zeros(4, np.int64)
-    counts, lengths = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
-    assert read_impacts(address_of(data), offsets, bounds, counts, lengths)
-    pairs = list(zip(counts.tolist(), lengths.tolist(), strict=True))
-    assert pairs == [(2, 4), (4, 6), (5, 9), (7, 11), (8, 14), (1, 1), (1, 2), (2, 3)]
-    assert bounds.tolist() == [0, 5, 6, 8]
-    data, offsets = laid_out([b"\x02\xff"])
-    assert count_pairs(address_of(data), offsets) == UNREADABLE
 
 
 def test_a_varint_has_32_bits_and_ends() -> None:

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.fake_dataset import FakeDataset, FakeStore, make_table
+import lance_core
+from tests.fake_dataset import make_table
 from tests.live_server import live_server
 
 if TYPE_CHECKING:
@@ -42,12 +43,9 @@ plausible = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    store = FakeStore(t1=FakeDataset(make_table()))
     root = tmp_path_factory.mktemp("root")
-    with (
-        live_server(root, open_dataset=store, load_kernels=lambda: None) as url,
-        httpx.Client(base_url=url) as client,
-    ):
+    lance_core.write_dataset(root / "t1.lance", make_table())
+    with live_server(root) as url, httpx.Client(base_url=url) as client:
         yield client
 
 

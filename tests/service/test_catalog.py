@@ -12,12 +12,13 @@ from hypothesis import given, strategies as st
 from lance_core.errors import DatasetNotFoundError
 from lance_core.io.open import open_store
 from service.catalog.confinement import Confinement
-from service.catalog.datasets import OpenDatasets
+from service.catalog.datasets import OpenDatasets, Slots
 from service.catalog.errors import NamespaceNotFoundError, PermissionDeniedError
 from service.catalog.freshness import ANY_AGE, Freshness, Look
 from service.catalog.listing import Listing
 from service.catalog.names import Namespace, TableName
 from service.catalog.paging import page_of
+from service.catalog.pins import LATEST, Pin
 from tests.fake_dataset import FakeDataset, FakeStore
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def store() -> Any:
 
 @pytest.fixture
 def datasets(store: FakeStore, clock: Clock) -> Any:
-    return OpenDatasets(store, max_open=4, max_age_s=5, now=clock)
+    return OpenDatasets(store, Slots(4), max_age_s=5, now=clock)
 
 
 def commit(store: FakeStore, version: Any, **more: Any) -> None:
@@ -57,31 +58,31 @@ def commit(store: FakeStore, version: Any, **more: Any) -> None:
 def test_a_dataset_is_opened_once_within_the_interval(
     datasets: OpenDatasets, store: FakeStore, clock: Clock
 ) -> None:
-    first = datasets.open(URI, None, ANY_AGE)
+    first = datasets.open(URI, LATEST, ANY_AGE)
     clock.now_s += 4.9
-    assert datasets.open(URI, None, ANY_AGE) is first
-    assert datasets.resident(URI, None, ANY_AGE) is first
+    assert datasets.open(URI, LATEST, ANY_AGE) is first
+    assert datasets.resident(URI, LATEST, ANY_AGE) is first
     assert len(store.opened) == 1
 
 
 def test_after_the_interval_the_store_is_asked_and_the_same_version_is_kept(
     datasets: OpenDatasets, store: FakeStore, clock: Clock
 ) -> None:
-    first = datasets.open(URI, None, ANY_AGE)
+    first = datasets.open(URI, LATEST, ANY_AGE)
     store.datasets["t.lance"] = {1: FakeDataset(EMPTY, version=1)}
     clock.now_s += 5
-    assert datasets.resident(URI, None, ANY_AGE) is None
-    assert datasets.open(URI, None, ANY_AGE) is first
+    assert datasets.resident(URI, LATEST, ANY_AGE) is None
+    assert datasets.open(URI, LATEST, ANY_AGE) is first
     assert len(store.opened) == 2
 
 
 def test_a_dataset_made_anew_at_the_same_version_is_another_one(
     datasets: OpenDatasets, store: FakeStore, clock: Clock
 ) -> None:
-    first = datasets.open(URI, None, ANY_AGE)
+    first = datasets.open(URI, LATEST, ANY_AGE)
     commit(store, 1, incarnation="two")
     clock.now_s += 5
-    assert datasets.open(URI, None, ANY_AGE) is not first
+    assert datasets.open(URI, LATEST, ANY_AGE) is not first
 
 
 @pytest.mark.parametrize(
@@ -92,13 +93,13 @@ def test_a_dataset_made_anew_at_the_same_version_is_another_one(
 def test_a_demand_makes_the_store_be_asked_earlier(
     datasets: OpenDatasets, store: FakeStore, clock: Clock, demand: Freshness
 ) -> None:
-    datasets.open(URI, None, ANY_AGE)
+    datasets.open(URI, LATEST, ANY_AGE)
     commit(store, 2)
     clock.now_s += 1
-    assert datasets.open(URI, None, ANY_AGE).version == 1
-    assert datasets.resident(URI, None, demand) is None
-    assert datasets.open(URI, None, demand).version == 2
-    assert datasets.open(URI, None, ANY_AGE).version == 2
+    assert datasets.open(URI, LATEST, ANY_AGE).version == 1
+    assert datasets.resident(URI, LATEST, demand) is None
+    assert datasets.open(URI, LATEST, demand).version == 2
+    assert datasets.open(URI, LATEST, ANY_AGE).version == 2
 
 
 @pytest.mark.parametrize(
@@ -109,49 +110,49 @@ def test_a_demand_makes_the_store_be_asked_earlier(
 def test_a_demand_that_is_met_costs_nothing(
     datasets: OpenDatasets, store: FakeStore, clock: Clock, demand: Freshness
 ) -> None:
-    datasets.open(URI, None, ANY_AGE)
+    datasets.open(URI, LATEST, ANY_AGE)
     clock.now_s += 1
-    assert datasets.resident(URI, None, demand) is not None
+    assert datasets.resident(URI, LATEST, demand) is not None
     assert len(store.opened) == 1
 
 
 def test_a_version_that_does_not_exist_yet_gives_the_newest_there_is(
     datasets: OpenDatasets, store: FakeStore, clock: Clock
 ) -> None:
-    datasets.open(URI, None, ANY_AGE)
+    datasets.open(URI, LATEST, ANY_AGE)
     clock.now_s += 1
-    assert datasets.open(URI, None, Freshness(min_version=99)).version == 1
+    assert datasets.open(URI, LATEST, Freshness(min_version=99)).version == 1
     assert len(store.opened) == 2
 
 
 def test_pinned_versions_ignore_demands_and_share_the_open_latest_version(
     datasets: OpenDatasets, clock: Clock
 ) -> None:
-    latest = datasets.open(URI, None, ANY_AGE)
-    pinned = datasets.open(URI, 1, Freshness(min_version=5))
+    latest = datasets.open(URI, LATEST, ANY_AGE)
+    pinned = datasets.open(URI, Pin(1), Freshness(min_version=5))
     assert pinned is latest
     clock.now_s += 1
-    assert datasets.resident(URI, 1, Freshness(max_age_s=0)) is pinned
+    assert datasets.resident(URI, Pin(1), Freshness(max_age_s=0)) is pinned
 
 
 def test_a_dataset_that_was_dropped_is_not_found_and_forgotten(
     datasets: OpenDatasets, store: FakeStore, clock: Clock
 ) -> None:
-    datasets.open(URI, None, ANY_AGE)
+    datasets.open(URI, LATEST, ANY_AGE)
     del store.datasets["t.lance"]
     clock.now_s += 5
     with pytest.raises(DatasetNotFoundError):
-        datasets.open(URI, None, ANY_AGE)
-    assert datasets.resident(URI, None, ANY_AGE) is None
+        datasets.open(URI, LATEST, ANY_AGE)
+    assert datasets.resident(URI, LATEST, ANY_AGE) is None
 
 
 def test_names_that_do_not_exist_push_nothing_out(datasets: OpenDatasets, store: FakeStore) -> None:
-    datasets.open(URI, None, ANY_AGE)
+    datasets.open(URI, LATEST, ANY_AGE)
     for number in range(10):
-        datasets.resident(f"/root/{number}.lance", None, ANY_AGE)
+        datasets.resident(f"/root/{number}.lance", LATEST, ANY_AGE)
         with pytest.raises(DatasetNotFoundError):
-            datasets.open(f"/root/{number}.lance", None, ANY_AGE)
-    assert datasets.resident(URI, None, ANY_AGE) is not None
+            datasets.open(f"/root/{number}.lance", LATEST, ANY_AGE)
+    assert datasets.resident(URI, LATEST, ANY_AGE) is not None
 
 
 def test_threads_that_ask_together_share_one_look(datasets: OpenDatasets, store: FakeStore) -> None:
@@ -161,7 +162,7 @@ def test_threads_that_ask_together_share_one_look(datasets: OpenDatasets, store:
 
     def ask() -> None:
         barrier.wait()
-        found.append(datasets.open(URI, None, ANY_AGE))
+        found.append(datasets.open(URI, LATEST, ANY_AGE))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -24,8 +24,8 @@ from lance_namespace import (
 from lance_namespace.errors import (
     InvalidInputError,
     NamespaceNotFoundError,
+    TableBranchNotFoundError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
 from lance_namespace_urllib3_client.api.data_api import DataApi
 from lance_namespace_urllib3_client.api_client import ApiClient
@@ -301,9 +301,8 @@ class TestNamespace:
         bad = query_request(vector={"single_vector": [1.0]})
         with pytest.raises(InvalidInputError):
             namespace.query_table(bad)
-        later = CountTableRowsRequest(id=["t1"], branch="dev")
-        with pytest.raises(UnsupportedOperationError):
-            namespace.count_table_rows(later)
+        with pytest.raises(TableBranchNotFoundError):
+            namespace.count_table_rows(CountTableRowsRequest(id=["t1"], branch="dev"))
 
     def test_counts_what_passes_a_predicate(self, namespace: Any) -> None:
         request = CountTableRowsRequest(id=["t1"], predicate="id < 20")

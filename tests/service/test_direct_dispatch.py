@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from fastapi import APIRouter
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations at run time
 from starlette.responses import Response
 
+from lance_core.errors import CancelledByClientError
 from service.api.bodies import read_body
 from service.api.direct_route import DirectDispatch, DirectRoute
 
@@ -74,5 +75,5 @@ async def test_a_caller_that_leaves_before_its_body_is_complete_is_noticed() -> 
         {"type": "http.request", "body": b"a", "more_body": True},
         {"type": "http.disconnect"},
     ]
-    with pytest.raises(ClientDisconnect):
+    with pytest.raises(CancelledByClientError):
         await read_body(receiver(messages))

@@ -267,7 +267,7 @@ async def test_kernels_that_fail_to_load_leave_the_service_unready(
         assert (await client.post(QUERY, VECTOR)).status_code == 503
 
 
-async def test_a_full_queue_gives_503_with_the_setting(
+async def test_a_full_queue_gives_429_with_the_setting(
     tmp_path: Path, contract: Contract, store: FakeStore
 ) -> None:
     go_on = threading.Event()
@@ -288,7 +288,8 @@ async def test_a_full_queue_gives_503_with_the_setting(
         await until(lambda: client.app.state.services.io.num_waiting == 1)
         answer = await client.post("/v1/table/t1/count_rows")
         go_on.set()
-        assert (answer.status_code, answer.json()["code"]) == (503, 17)
+        assert (answer.status_code, answer.json()["code"]) == (429, 21)
+        assert answer.headers["retry-after"] == "1"
         assert "max_queued_requests" in answer.json()["error"]
         assert [r.status_code for r in await asyncio.gather(*running)] == [200, 200]
 

@@ -93,6 +93,28 @@ def test_create_builds_an_index_of_values_with_its_parameters(dataset, column, o
 
 
 @pytest.mark.parametrize(
+    ("column", "options", "words", "found"),
+    [
+        ("text", "--type fts --positions", '"number 7"', [7]),
+        ("text", "--type inverted --keep-stop-words --no-stem --block-size 256", "57", [57]),
+        ("text", "--type fts --tokenizer whitespace --max-word-bytes 4 --no-stem", "number", []),
+        ("text", "--type fts --tokenizer ngram --min-ngram 6 --max-ngram 6", "er 312", [312]),
+        ("text", "--type fts --no-stem --stop-word number --stop-word row", "number", []),
+        ("text", "--type fts --tokenizer raw --keep-case --format-version 3", "row number 9", [9]),
+        ("text", "--type fts --tokenizer code --split-identifiers --operators", "77", [77]),
+    ],
+)
+def test_create_builds_an_index_of_words_that_pylance_searches(
+    dataset, column, options, words, found
+):
+    assert "index text_idx (INVERTED) of 600 rows" in run(
+        "index", "create", dataset, column, *options.split()
+    )
+    theirs = lance.dataset(str(dataset)).to_table(columns=["id"], full_text_query=words)
+    assert theirs["id"].to_pylist() == found
+
+
+@pytest.mark.parametrize(
     ("column", "kind"), [("v", "IVF_PQ"), ("id", "BTREE"), ("tags", "LABEL_LIST")]
 )
 def test_create_takes_the_usual_type_of_a_column_unless_it_is_told_one(dataset, column, kind):
@@ -111,6 +133,10 @@ def test_create_tells_which_options_a_type_has_a_use_for(dataset):
     [
         (("nope",), "columns are: id, text, tags, v"),
         (("id", "--type", "ivf_pq"), "takes columns of vectors"),
+        (("id", "--type", "fts"), "takes columns of texts, of lists of texts or of JSON"),
+        (("text", "--type", "fts", "--language", "Klingon"), "unsupported language 'Klingon'"),
+        (("text", "--type", "fts", "--operators"), "--operators needs --tokenizer='code'"),
+        (("text", "--type", "fts", "--block-size", 256, "--format-version", 2), "take 3"),
         (("v", "--metric", "hamming"), "are compared by l2, cosine or dot"),
         (("v", "--sub-vectors", 5), "take a divisor"),
         (("id", "--name", "__lance_x"), "take another one"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,26 @@ async def test_every_kind_has_the_name_that_clients_know(all_kinds: ServiceClien
         assert stats["index_type"] == kind
         assert stats["distance_type"] == ("l2" if name == "vec_idx" else None)
         assert stats["num_indices"] == 1
+
+
+async def test_an_index_of_texts_tells_clients_how_it_makes_tokens(
+    root: Path, all_kinds: ServiceClient
+) -> None:
+    listed = (await all_kinds.post(LIST)).json()["indexes"]
+    told = {each["index_name"]: json.loads(each["index_details"]) for each in listed}
+    (expected,) = (
+        each.details
+        for each in lance.dataset(str(root / "t1.lance")).describe_indices()
+        if each.name == "INVERTED"
+    )
+    assert told.pop("INVERTED") == {**expected, "lance_tokenizer": "text"}
+    assert all(each == {} for each in told.values())
+
+
+async def test_an_index_of_texts_is_loaded(all_kinds: ServiceClient) -> None:
+    done = (await all_kinds.post("/v1/table/t1/index/INVERTED/prewarm")).json()
+    assert (done["index"], done["is_complete"], done["skipped"]) == ("INVERTED", True, [])
+    assert done["partitions"] == done["partitions_total"] > 0
 
 
 async def test_a_list_comes_in_pages(all_kinds: ServiceClient) -> None:

@@ -128,6 +128,13 @@ def test_text_that_is_no_utf8_is_refused(tmp_path, uri):
     assert "UTF-8" in ingest(tmp_path / "a.csv", uri, status=1)
 
 
+def test_words_of_text_stay_and_those_among_numbers_are_null(tmp_path, uri):
+    (tmp_path / "a.csv").write_text('s,n\nNULL,NaN\nNA,NA\n,inf\n"",1\n')
+    ingest(tmp_path / "a.csv", uri)
+    assert [row["s"] for row in rows_of(uri)] == ["NULL", "NA", None, ""]
+    assert str([row["n"] for row in rows_of(uri)]) == "[nan, None, inf, 1.0]"
+
+
 def test_a_value_of_another_type_far_down_is_an_error(tmp_path, uri):
     (tmp_path / "a.csv").write_text("id\n" + "1\n" * 600_000 + "x\n")
     assert "--type" in ingest(tmp_path / "a.csv", uri, status=1)

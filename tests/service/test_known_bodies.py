@@ -11,27 +11,28 @@ import pytest
 from service.api.bodies import load_object
 from service.api.known_bodies import known_query
 from service.api.query_bodies import parse_query
+from service.limits import QueryLimits
 
 if TYPE_CHECKING:
-    from lance_core.query.request import ScanQuery, VectorQuery
+    from lance_core.query.engine import Request
     from tests.service_client import ServiceClient
 
-MAX_K = 1000
+LIMITS = QueryLimits(max_k=1000)
 NEAR_ROW_2 = [8.0, 9.0, 10.0, 11.0]
 
 
-def facts(query: VectorQuery | ScanQuery) -> tuple[object, ...]:
+def facts(query: Request) -> tuple[object, ...]:
     values = [getattr(query, name) for name in type(query).__slots__]
     return tuple(each.tolist() if isinstance(each, np.ndarray) else each for each in values)
 
 
-def known(body: bytes) -> VectorQuery | ScanQuery | None:
-    query = known_query(body, max_k=MAX_K)
+def known(body: bytes) -> Request | None:
+    query = known_query(body, limits=LIMITS)
     return None if query is None else query.request
 
 
-def decoded(body: bytes) -> VectorQuery | ScanQuery:
-    return parse_query(load_object(body), max_k=MAX_K).request
+def decoded(body: bytes) -> Request:
+    return parse_query(load_object(body), limits=LIMITS).request
 
 
 @pytest.mark.parametrize(

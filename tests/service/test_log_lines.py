@@ -74,3 +74,14 @@ def test_a_record_that_cannot_be_formatted_is_reported_and_the_next_is_written(m
     writer.close()
     assert orjson.loads(stream.getvalue())["message"] == "fine"
     assert "text" in complaints.getvalue()
+
+
+def test_lines_are_written_at_once_from_when_the_server_ends():
+    stream = io.StringIO()
+    writer = writer_to(stream)
+    writer.handle(record_of("before"))
+    writer.stop_waiting()
+    writer.handle(record_of("after"))
+    messages = [orjson.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    writer.close()
+    assert messages == ["before", "after"]

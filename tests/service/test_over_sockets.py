@@ -16,6 +16,7 @@ import pytest
 from lance_core.errors import CancelledByClientError, StoreUnavailableError
 from tests.fake_dataset import FakeDataset, FakeStore, make_table
 from tests.live_server import live_server
+from tests.raw_connections import connect, read_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,18 +45,6 @@ def url(tmp_path: Path, store: FakeStore) -> Iterator[Any]:
         yield url
 
 
-def connect(url: str) -> Any:
-    parts = urlsplit(url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=10)
-
-
-def read_all(connection: Any) -> Any:
-    pieces = []
-    while (piece := connection.recv(65536)) != b"":
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
 def test_a_huge_body_is_refused_before_it_is_sent(url: str) -> None:
     with connect(url) as connection:
         head = f"POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-length: {HUGE}\r\n\r\n"
@@ -64,7 +53,7 @@ def test_a_huge_body_is_refused_before_it_is_sent(url: str) -> None:
         answer = connection.recv(65536)
         assert time.monotonic() - started < 0.5
         connection.shutdown(socket.SHUT_WR)
-        assert read_all(connection) == b""
+        assert read_to_end(connection) == b""
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"connection: close\r\n" in answer
     body = orjson.loads(answer.partition(b"\r\n\r\n")[2])
@@ -188,7 +177,7 @@ def test_a_slow_reader_does_not_make_the_answer_pile_up(url: str, store: FakeSto
         connection.sendall(head.encode() + b"connection: close\r\n\r\n" + body)
         time.sleep(0.5)
         assert len(read) < 245
-        answer = read_all(connection)
+        answer = read_to_end(connection)
     assert answer.endswith(b"0\r\n\r\n")
     assert len(read) == 245
 
@@ -204,3 +193,18 @@ def test_a_connection_is_kept_for_the_next_request(url: str) -> None:
         assert answer.status == status
     assert connection.sock is first_socket
     connection.close()
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/v1/table/?delimiter=."])
+def test_head_gets_the_head_of_what_get_gets(url: str, path: str) -> None:
+    with httpx.Client(base_url=url) as client:
+        whole, head = client.get(path), client.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(whole.content))
+        assert client.get(path).content == whole.content  # nothing was left on the connection
+
+
+def test_head_is_allowed_where_get_is(url: str) -> None:
+    answer = httpx.put(url + "/health")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert httpx.head(url + QUERY).status_code == 405

@@ -90,10 +90,10 @@ async def test_a_query_in_two_places_or_none_is_refused(
     assert said in answer.json()["error"]
 
 
-async def test_later_features_are_refused_inside_of_a_query_too(served: ServiceClient) -> None:
+async def test_the_version_may_be_named_inside_of_a_query_too(served: ServiceClient) -> None:
     for path in (EXPLAIN, ANALYZE, WHY_NOT):
-        body = {"query": {**BODY, "full_text_query": {"query": "a"}}, "row": {"row_id": 3}}
-        assert (await served.post(path, body)).status_code == 406
+        body = {"query": {**BODY, "tag": "v1"}, "row": {"row_id": 3}}
+        assert (await served.post(path, body)).status_code == 404
 
 
 async def test_what_is_only_for_plans_is_no_query(served: ServiceClient) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
-from contextlib import contextmanager
+import ssl
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -17,49 +16,14 @@ from typer.testing import CliRunner
 
 from service.cli.bounded_heads import BoundedHeads
 from service.cli.main import app
-from service.settings import load_settings
-from tests.live_server import wait_until_ready
+from service.settings import digest_of
+from service.settings_sources import load_settings
+from tests.metric_values import value
+from tests.serve_process import serve, wait_until_healthy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-def free_port() -> Any:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-@contextmanager
-def serve(root: Path, *options: Any) -> Iterator[Any]:
-    port = free_port()
-    command = [
-        sys.executable,
-        "-c",
-        "from service.cli.main import app; app()",
-        "serve",
-        "--root",
-        str(root),
-        "--port",
-        str(port),
-        *options,
-    ]
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("LANCE_SERVE_")
-    }
-    process = subprocess.Popen(  # noqa: S603 - our own command
-        command, stderr=subprocess.PIPE, env=environment
-    )
-    try:
-        wait_until_ready(f"http://127.0.0.1:{port}")
-        yield process, port
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(30)
-        assert process.stderr is not None
-        process.stderr.close()
 
 
 def wait_until_refused(url: str) -> None:
@@ -86,24 +50,64 @@ def test_sigterm_lets_running_requests_finish(tmp_path: Path) -> None:
         lines = [orjson.loads(line) for line in process.stderr.read().splitlines()]
     assert {"level", "logger", "message", "time"} <= set.intersection(*map(set, lines))
     assert any(line.get("path") == "/v1/table/nope/describe" for line in lines)
+    assert "Finished server process" in lines[-1]["message"]
 
 
 @pytest.mark.slow
 def test_several_workers_share_the_port_and_the_settings(tmp_path: Path) -> None:
     (tmp_path / "t1.lance").mkdir()
-    with serve(tmp_path, "--workers", "2") as (process, port):
+    with serve(tmp_path, "--workers", "2", wait=wait_until_healthy) as (process, port):
         for _ in range(10):
             answer = httpx.get(f"http://127.0.0.1:{port}/v1/table")
             assert answer.json()["tables"] == ["t1"]
+        metrics = ""
+        for _ in range(100):
+            metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+            if value(metrics, "lance_serve_threads", lane="search") == 4:
+                break
+            time.sleep(0.1)
+        assert value(metrics, "lance_serve_threads", lane="search") == 4
+        counted = {"operation": "list_all_tables", "status": "200"}
+        assert value(metrics, "lance_serve_requests_total", **counted) == 10
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
 
-@pytest.fixture
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("LANCE_SERVE_"):
-            monkeypatch.delenv(name)
+@pytest.mark.slow
+def test_keys_are_reloaded_without_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "keys.yaml"
+    file.write_text(keys_of("old"))
+    options = ["--set", f"api_keys_file={file}"]
+    with serve(tmp_path, *options, wait=wait_until_healthy) as (process, port):
+        url = f"http://127.0.0.1:{port}/v1/table"
+
+        def status(key: str) -> int:
+            return httpx.get(url, headers={"x-api-key": key}).status_code
+
+        assert (status("old"), status("new")) == (200, 401)
+        file.write_text(keys_of("new"))
+        process.send_signal(signal.SIGHUP)
+        for _ in range(100):
+            if status("new") == 200:
+                break
+            time.sleep(0.05)
+        assert (status("old"), status("new")) == (401, 200)
+        assert process.poll() is None
+
+
+def keys_of(key: str) -> str:
+    return f"keys: [{{name: somebody, sha256: {digest_of(key).removeprefix('sha256:')}}}]"
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    """Let the environment name no settings, and be what it was afterwards: the command sets it."""
+    before = dict(os.environ)
+    for name in [name for name in before if name.startswith("LANCE_SERVE_")]:
+        del os.environ[name]
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.mark.parametrize(
@@ -118,17 +122,27 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--root", ".", "--workers", "0"], "workers"),
         (["--root", ".", "--disk-cache", "/dev/null/below"], "disk_cache"),
         (["--root", ".", "--disk-cache-bytes", "0"], "disk_cache_bytes"),
+        (["--root", ".", "--set", "colour=blue"], "colour"),
+        (["--root", ".", "--set", "port"], "NAME=VALUE"),
+        (["--root", ".", "--config", "/no/such/file.toml"], "No such file"),
+        (["--root", ".", "--set", "jwt_keys=x.json"], "jwt_audience"),
+        (["--root", ".", "--set", "api_keys_file=/no/such/file.yaml"], "No such file"),
     ],
     ids=repr,
 )
-@pytest.mark.usefixtures("clean")
 def test_settings_that_cannot_work_are_refused_at_start(options: Any, word: str) -> None:
     outcome = CliRunner().invoke(app, ["serve", *options])
     assert outcome.exit_code == 2
     assert word in outcome.output
 
 
-@pytest.mark.usefixtures("clean")
+TOKENS = [
+    option
+    for setting in ("keys=https://issuer.example/jwks", "audience=us", "issuer=them")
+    for option in ("--set", f"jwt_{setting}")
+]
+
+
 @pytest.mark.parametrize(
     ("options", "variables"),
     [
@@ -136,6 +150,7 @@ def test_settings_that_cannot_work_are_refused_at_start(options: Any, word: str)
         (["--host", "0.0.0.0"], {"LANCE_SERVE_API_KEYS": "secret"}),  # noqa: S104 - with a key
         (["--host", "::1"], {}),
         (["--host", "localhost"], {}),
+        (["--host", "0.0.0.0", *TOKENS], {}),  # noqa: S104 - with tokens
     ],
     ids=repr,
 )
@@ -144,18 +159,15 @@ def test_the_server_starts_with_a_key_or_on_loopback_or_when_told_so(
 ) -> None:
     started = []
     monkeypatch.setattr("uvicorn.run", lambda target, **given: started.append(given))
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
     outcome = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
     assert outcome.exit_code == 0
     (given,) = started
     assert (given["loop"], given["http"], given["workers"]) == ("uvloop", BoundedHeads, 1)
     assert given["timeout_graceful_shutdown"] == 30
-    for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
-        monkeypatch.delenv(name)
 
 
-@pytest.mark.usefixtures("clean")
 def test_a_disk_cache_is_made_and_handed_to_the_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -167,8 +179,6 @@ def test_a_disk_cache_is_made_and_handed_to_the_workers(
     assert outcome.exit_code == 0
     assert folder.is_dir()
     assert [(each.disk_cache, each.disk_cache_bytes) for each in seen] == [(str(folder), 1000)]
-    for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
-        monkeypatch.delenv(name)
 
 
 def test_an_unknown_variable_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,3 +193,40 @@ def test_warm_compiles_with_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = CliRunner().invoke(app, ["warm"])
     assert outcome.exit_code == 0
     assert "kernels are compiled" in outcome.output
+
+
+def test_the_settings_in_effect_are_shown_with_their_sources_and_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('root = "/data"\nstorage_options = {aws_secret_access_key = "letters"}\n')
+    monkeypatch.setenv("LANCE_SERVE_API_KEYS", "letters")
+    options = ["--config", str(file), "--set", "max_k=7"]
+    options += ["--set", "tracing_endpoint=http://me:letters@host/"]
+    outcome = CliRunner().invoke(app, ["config", *options])
+    assert outcome.exit_code == 0
+    shown = {line.split()[0]: line.split()[1:] for line in outcome.output.splitlines()}
+    assert shown["root"][:3] == ["/data", "file", str(file)]
+    assert shown["max_k"][:2] == ["7", "option"]
+    assert shown["port"][:2] == ["8000", "default"]
+    assert shown["tracing_endpoint"][:2] == ["http://(hidden)@host/", "option"]
+    assert shown["api_keys"][:3] == ["(hidden)", "variable", "LANCE_SERVE_API_KEYS"]
+    assert shown["storage_options"][:2] == ["(hidden)", "file"]
+    assert "letters" not in outcome.output
+    assert digest_of("letters") not in outcome.output
+
+
+def test_tls_is_spoken_as_the_settings_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started: list[dict[str, Any]] = []
+    monkeypatch.setattr("uvicorn.run", lambda target, **given: started.append(given))
+    names = ("certificate", "key", "key_password", "client_ca")
+    settings = [option for name in names for option in ("--set", f"tls_{name}={name}")]
+    for options in ([], settings):
+        command = ["serve", "--root", str(tmp_path), *options]
+        assert CliRunner().invoke(app, command).exit_code == 0
+        for name in [name for name in os.environ if name.startswith("LANCE_SERVE_")]:
+            del os.environ[name]
+    given = ("ssl_certfile", "ssl_keyfile", "ssl_keyfile_password", "ssl_ca_certs")
+    assert [started[0][name] for name in given] == [None] * 4
+    assert [started[1][name] for name in given] == list(names)
+    assert [each["ssl_cert_reqs"] for each in started] == [ssl.CERT_NONE, ssl.CERT_REQUIRED]

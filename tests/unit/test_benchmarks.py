@@ -8,6 +8,7 @@ import pytest
 from benchmarks.report import Row
 from benchmarks.summary import compare, interleave, recall, summarise
 from benchmarks.synthetic import draw, exact_neighbours, make_mixture
+from benchmarks.synthetic_texts import Vocabulary
 from benchmarks.workers import Block
 
 if TYPE_CHECKING:
@@ -42,6 +43,25 @@ def test_exact_neighbours_are_those_of_brute_force() -> None:
     distances = ((queries[:, np.newaxis].astype(float) - vectors) ** 2).sum(axis=2)
     expected = np.argsort(distances, axis=1)[:, :4]
     np.testing.assert_array_equal(exact_neighbours(vectors, queries, 4), expected)
+
+
+def test_words_of_texts_are_the_rarer_the_higher_their_number() -> None:
+    vocabulary = Vocabulary.of(5_000)
+    assert len(set(vocabulary.words)) == 5_000
+    drawn = vocabulary.draw(np.full(2_000, 30), np.random.default_rng(6))
+    counts = drawn.document_counts()
+    texts = [set(text.split()) for text in drawn.to_arrow().to_pylist()]
+    first, tenth = (sum(vocabulary.words[number] in text for text in texts) for number in (0, 9))
+    assert (counts[0], counts[9]) == (first, tenth)
+    assert counts[0] > 2 * counts[9] > 8 * counts[99] > 0
+
+
+def test_neighbours_stand_beside_each_other_in_a_text() -> None:
+    drawn = Vocabulary.of(5_000).draw(np.array([2, 3, 2]), np.random.default_rng(7))
+    texts = drawn.to_arrow().to_pylist()
+    for pair in drawn.neighbours(50, np.random.default_rng(8)).tolist():
+        together = " ".join(drawn.vocabulary.words[number] for number in pair)
+        assert any(together in text for text in texts)
 
 
 def test_blocks_of_the_two_sides_alternate() -> None:

@@ -23,9 +23,13 @@ from lance_core.schema.field import LanceField
 from tests.encoded_values import fixed, of_kind, strings_of
 
 NEW, OLD = FileVersion.V2_2, FileVersion.V2_1
-RNG = np.random.default_rng(7)
 PROSE = [b"a price of %d dollars was paid for the lot" % number for number in range(3000)]
 WORDS = [b"red", b"green", b"blue"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
 
 
 def field(logical_type, *children):
@@ -41,8 +45,8 @@ def of_strings(items, version=NEW, logical_type="string", **hints):
     return choose_values(strings_of(items), field(logical_type), Hints(**hints), version)
 
 
-def test_numbers_that_use_all_bits_stay_as_they_are():
-    assert of_numbers(RNG.integers(0, 2**64, 5000, np.uint64)).encoding == Flat(64)
+def test_numbers_that_use_all_bits_stay_as_they_are(rng):
+    assert of_numbers(rng.integers(0, 2**64, 5000, np.uint64)).encoding == Flat(64)
 
 
 def test_numbers_that_use_few_bits_are_packed():
@@ -62,37 +66,37 @@ def test_a_threshold_of_zero_forbids_runs():
     assert of_numbers(numbers, rle_threshold=0.0).encoding == InlineBitpacking(32)
 
 
-def test_few_wide_numbers_get_a_dictionary_only_where_readers_know_one():
-    numbers = RNG.integers(0, 2**60, 5)[RNG.integers(0, 5, 5000)]
+def test_few_wide_numbers_get_a_dictionary_only_where_readers_know_one(rng):
+    numbers = rng.integers(0, 2**60, 5)[rng.integers(0, 5, 5000)]
     choice = of_numbers(numbers)
     assert choice.dictionary.num_values == 5
     assert choice.values.bits == 32
     assert of_numbers(numbers, OLD).dictionary is None
 
 
-def test_few_numbers_of_32_bits_get_no_dictionary():
-    numbers = RNG.integers(0, 2**31, 5, np.int32)[RNG.integers(0, 5, 5000)]
+def test_few_numbers_of_32_bits_get_no_dictionary(rng):
+    numbers = rng.integers(0, 2**31, 5, np.int32)[rng.integers(0, 5, 5000)]
     assert of_numbers(numbers).dictionary is None
 
 
-def test_numbers_of_a_dictionary_are_packed():
-    numbers = RNG.integers(0, 2**20, 2000)[RNG.integers(0, 2000, 5000).repeat(20)]
+def test_numbers_of_a_dictionary_are_packed(rng):
+    numbers = rng.integers(0, 2**20, 2000)[rng.integers(0, 2000, 5000).repeat(20)]
     choice = of_numbers(numbers)
     assert choice.encoding == Rle(32)
     assert isinstance(choice.dictionary_encoding, OutOfLineBitpacking)
 
 
-def test_compression_is_used_where_it_shrinks():
-    numbers = np.round(RNG.normal(100, 1, 5000), 1)
+def test_compression_is_used_where_it_shrinks(rng):
+    numbers = np.round(rng.normal(100, 1, 5000), 1)
     choice = of_numbers(numbers, compression="zstd", dict_divisor=1 << 30)
     assert isinstance(choice.encoding, General)
     assert choice.encoding.codec == Codec("zstd")
-    noise = RNG.integers(0, 2**64, 5000, np.uint64)
+    noise = rng.integers(0, 2**64, 5000, np.uint64)
     assert of_numbers(noise, compression="zstd").encoding == Flat(64)
 
 
-def test_byte_streams_are_split_on_request():
-    numbers = np.cumsum(RNG.random(5000, np.float32))
+def test_byte_streams_are_split_on_request(rng):
+    numbers = np.cumsum(rng.random(5000, np.float32))
     choice = of_numbers(numbers.astype(np.float32), compression="lz4", bss="on")
     assert choice.encoding == General(Codec("lz4_raw"), ByteStreamSplit(32))
 
@@ -105,27 +109,27 @@ def test_prose_becomes_symbols():
     assert isinstance(of_strings(PROSE).encoding, Fsst)
 
 
-def test_random_bytes_stay_as_they_are():
-    items = [RNG.bytes(16) for _ in range(3000)]
+def test_random_bytes_stay_as_they_are(rng):
+    items = [rng.bytes(16) for _ in range(3000)]
     assert of_strings(items, logical_type="binary").encoding == VariableWidth(32)
 
 
-def test_large_types_keep_wide_offsets():
-    items = [RNG.bytes(16) for _ in range(300)]
+def test_large_types_keep_wide_offsets(rng):
+    items = [rng.bytes(16) for _ in range(300)]
     assert of_strings(items, logical_type="large_binary").encoding == VariableWidth(64)
 
 
 @pytest.mark.parametrize("size", [3, 1000])
-def test_few_strings_get_a_dictionary_however_long(size):
-    items = [WORDS[index] * size for index in RNG.integers(0, 3, 3000)]
+def test_few_strings_get_a_dictionary_however_long(size, rng):
+    items = [WORDS[index] * size for index in rng.integers(0, 3, 3000)]
     choice = of_strings(items)
     assert choice.dictionary.num_values == 3
     assert not choice.zipped
     assert choice.dictionary_encoding == General(Codec("lz4_raw"), VariableWidth(32))
 
 
-def test_dictionaries_of_old_files_are_not_compressed():
-    items = [WORDS[index] * 100 for index in RNG.integers(0, 3, 3000)]
+def test_dictionaries_of_old_files_are_not_compressed(rng):
+    items = [WORDS[index] * 100 for index in rng.integers(0, 3, 3000)]
     assert of_strings(items, OLD).dictionary_encoding == VariableWidth(32)
 
 
@@ -144,8 +148,8 @@ def test_the_structure_asked_for_is_taken():
 
 
 @pytest.mark.parametrize(("dimension", "zipped"), [(63, False), (64, True)])
-def test_lists_are_zipped_from_256_bytes_on(dimension, zipped):
-    items = fixed(RNG.random(dimension * 10, np.float32))
+def test_lists_are_zipped_from_256_bytes_on(dimension, zipped, rng):
+    items = fixed(rng.random(dimension * 10, np.float32))
     values = FixedSizeLists(items, dimension, 10)
     choice = choose_values(values, field("fixed_size_list:float:64"), Hints(), NEW)
     assert choice.zipped == zipped
@@ -154,8 +158,8 @@ def test_lists_are_zipped_from_256_bytes_on(dimension, zipped):
 @pytest.mark.parametrize(
     ("bits", "size"), [(1, 4096), (8, 4096), (16, 2048), (32, 1024), (64, 512), (128, 256)]
 )
-def test_chunks_of_plain_numbers_stay_below_8_kib(bits, size):
-    data = RNG.integers(0, 2 if bits == 1 else 256, 5000 * max(bits // 8, 1), np.uint8)
+def test_chunks_of_plain_numbers_stay_below_8_kib(bits, size, rng):
+    data = rng.integers(0, 2 if bits == 1 else 256, 5000 * max(bits // 8, 1), np.uint8)
     choice = choose_values(FixedWidth(data, bits, 5000), field("x"), Hints(), OLD)
     assert chunk_bounds(choice)[1] == size
     assert chunk_bounds(choice, 64)[1] == 64
@@ -181,8 +185,8 @@ def test_rare_nulls_become_runs_where_readers_know_them():
     assert choose_levels(levels, bounds, OLD) == InlineBitpacking(16)
 
 
-def test_levels_of_long_chunks_are_packed_out_of_line():
-    levels = RNG.integers(0, 2, 4096, np.uint16)
+def test_levels_of_long_chunks_are_packed_out_of_line(rng):
+    levels = rng.integers(0, 2, 4096, np.uint16)
     assert choose_levels(levels, np.array([0, 4096]), OLD) == OutOfLineBitpacking(16, 1)
 
 

@@ -249,7 +249,7 @@ def test_a_lost_count_is_taken_anew_and_abandoned_files_go(tmp_path: Path) -> No
     assert budget.used_bytes == 2 * 4096
     assert not abandoned.exists()
     assert under_way.exists()
-    assert budget.take(10)
+    assert budget.take(10, tmp_path / "tier" / ".new-1")
     assert budget.used_bytes == 3 * 4096
 
 

@@ -8,9 +8,19 @@ import orjson
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_core.index.text.queries import (
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    PhraseQuery,
+)
 from lance_core.io.metering import QueryMeter
 from lance_core.query.explain import SCHEMA_VERSION, PlanReport
 from lance_core.query.filter_steps import FilterSteps, LookupStep, ReadStep
+from lance_core.query.fusion import RRF, WeightedFusion
+from lance_core.query.hybrid_plan import HybridPlan
 from lance_core.query.measure import Measures
 from lance_core.query.plan import (
     FlatSearch,
@@ -22,12 +32,16 @@ from lance_core.query.plan import (
     ScanPlan,
     SegmentDescription,
     SkippedSegment,
+    TextPlan,
+    TextSource,
     VectorPlan,
 )
 from lance_core.query.plan_tree import plan_tree
 from lance_core.query.probes import ProbeBounds
 from lance_core.query.query_result import QueryResult
 from lance_core.query.stats import QueryStats
+from lance_core.query.steps import OF_TEXT, OF_VECTOR, TAKE
+from lance_core.query.text_plan import text_leaves
 from service.api.models.answers import PlanStep
 
 SEGMENT = SegmentDescription("vec_idx", "u-1", "IVF_PQ", "l2", BitMap([0, 1]), 64, 1)
@@ -213,6 +227,58 @@ def test_what_indices_say_of_a_prefilter_stands_below_it():
     assert "IndexLookup: test=price < 3" in PlanReport.of_plan(scan, 3).text()
 
 
+FUSIONS = (RRF(), WeightedFusion(0.7, 0.3))
+
+
+def text_plan():
+    """Return a plan in which all steps of text queries are, with all their settings."""
+    match = MatchQuery("red", "text", boost=2.0, fuzziness=1)
+    phrase, both = PhraseQuery("red fox", "text"), CombinedFieldsQuery("red", ("text",))
+    boost = BoostQuery(match, MultiMatchQuery((match, match)))
+    query = BooleanQuery(must=(boost,), should=(phrase, both))
+    return TextPlan(
+        query=query,
+        leaves=text_leaves(query, ()),
+        default_columns=(),
+        sources=(TextSource("text", (SEGMENT,), BitMap([3]), "no segment"),),
+        skipped=(),
+        offset=0,
+        k=10,
+        columns=("_rowaddr", "_score"),
+        by_element=True,
+        fragments_left_out=1,
+    )
+
+
+def test_a_hybrid_plan_shows_both_queries_under_their_fusion():
+    plan = HybridPlan(
+        vector_plan(ProbeBounds(8, 8)), text_plan(), WeightedFusion(0.7, 0.3), 2, 10, ("id",)
+    )
+    lines = PlanReport.of_plan(plan, 7).text().splitlines()
+    assert lines[:2] == [
+        "Take: columns=[id]",
+        "  Fuse: fusion=weighted, fusion_vector=0.700, fusion_text=0.300, offset=2, k=10",
+    ]
+    branches = [line.strip().split(":")[0] for line in lines if line.startswith(" " * 4)]
+    assert branches.index("MergeByDistance") < branches.index("RankByScore")
+
+
+def test_measures_of_both_queries_stand_at_their_own_steps():
+    plan = HybridPlan(vector_plan(ProbeBounds(8, 8)), text_plan(), RRF(), 0, 10, ("id",))
+    whole, near, fitting = (Measures(QueryMeter()) for _ in range(3))
+    for measures, rows in [(near, 7), (fitting, 5)]:
+        with measures.measure(TAKE) as facts:
+            facts.rows = rows
+    whole.adopt(OF_VECTOR, near)
+    whole.adopt(OF_TEXT, fitting)
+    with whole.measure(TAKE) as facts:
+        facts.rows = 9
+    root = plan_tree(plan)
+    (fuse,) = root.inputs
+    measured = [whole.of(step.step) for step in (root, *fuse.inputs)]
+    assert [facts.rows for facts in measured if facts is not None] == [9, 7, 5]
+
+
 def test_every_setting_of_every_step_is_documented():
     described = PlanStep.model_fields["settings"].description
     assert described is not None
@@ -231,7 +297,8 @@ def test_every_setting_of_every_step_is_documented():
         listed=ListedSearch(BitMap([2]), 12, 10, "few rows"),
         rank_by_hits=RankByHits(20, 10),
     )
-    shown = {}
+    shown: dict[str, set[str]] = {}
+    hybrid = [HybridPlan(whole, text_plan(), each, 0, 10, ("id",)) for each in FUSIONS]
     scan = ScanPlan(
         columns=("id",),
         num_fragments=3,
@@ -244,12 +311,17 @@ def test_every_setting_of_every_step_is_documented():
         is_computed=True,
         steps=FILTER_STEPS,
     )
-    for plan in (whole, scan):
+    plans: list[Any] = [whole, scan, *hybrid]
+    for plan in plans:
         steps = [plan_tree(plan)]
         while steps:
             step = steps.pop()
-            shown[step.name] = set(step.settings)
+            shown.setdefault(step.name, set()).update(step.settings)
             steps += step.inputs
-    parts = {"IndexSearch": {"minimum", "maximum"}, "Rescore": {"refine", "mixed"}}
+    parts = {
+        "IndexSearch": {"minimum", "maximum"},
+        "Rescore": {"refine", "mixed"},
+        "Fuse": {"rrf", "weighted"},
+    }
     assert shown == {name: names - parts.get(name, set()) for name, names in documented.items()}
     assert set(shown) == set(get_args(PlanStep.model_fields["node"].annotation))

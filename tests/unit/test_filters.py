@@ -274,3 +274,19 @@ def test_long_literals_are_told_shortened() -> None:
     with pytest.raises(InvalidRequestError) as refused:
         parsed(f"i '{'x' * 100_000}'")
     assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("predicate", "message"),
+    [
+        ("st.X = 1", r'"st\.X" in .* capitals of parts matter; columns are: st\.x, st\.`y\.z`'),
+        ("st.x.y = 1", r'"st\.x\.y" in'),
+        ("h = 65536", "write a number from -65504 to 65504"),
+        ("fb = X'00'", "write 4 bytes, each as two hexadecimal digits"),
+    ],
+)
+def test_refusals_tell_what_the_column_holds(predicate: str, message: str) -> None:
+    part = pa.struct([("x", pa.int8()), ("y.z", pa.int8())])
+    schema = pa.schema({"st": part, "h": pa.float16(), "fb": pa.binary(4)})
+    with pytest.raises(InvalidRequestError, match=message):
+        parse_filter(predicate, schema)

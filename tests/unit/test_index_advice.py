@@ -112,7 +112,7 @@ def test_one_partition_is_never_skewed_and_no_rows_neither() -> None:
     assert advised(index(segment(partitions=none))) == []
 
 
-@pytest.mark.parametrize("kind", [*SCALAR_KINDS, *QUANTISERS])
+@pytest.mark.parametrize("kind", [*SCALAR_KINDS, *QUANTISERS, "INVERTED"])
 def test_compactions_are_followed_or_the_index_built_anew_where_it_cannot_follow(kind: str) -> None:
     behind = index(segment(num_compactions_behind=2), index_type=kind, name="a")
     cannot = kind in {"ZONEMAP", "BLOOMFILTER"}
@@ -182,4 +182,5 @@ def test_every_command_that_is_advised_is_one_that_there_is() -> None:
 
 
 def test_the_command_line_knows_every_kind_that_is_built() -> None:
-    assert {each.value.upper() for each in IndexType} == {*SCALAR_KINDS, *QUANTISERS}
+    kinds = {*SCALAR_KINDS, *QUANTISERS, "INVERTED", "FTS"}
+    assert {each.value.upper() for each in IndexType} == kinds

@@ -15,6 +15,7 @@ import pytest
 
 import lance_core
 from service.settings import ENV_PREFIX, Settings
+from service.settings_sources import CONFIG_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 WEB_FRAMEWORKS = {"fastapi", "starlette", "uvicorn", "pydantic", "prometheus_client"}
@@ -51,7 +52,7 @@ def packages_imported_by(folder: Path) -> set[str]:
                 names.update(alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 names.add(node.module.partition(".")[0])
-    return names - set(sys.stdlib_module_names) - {"lance_core", "service"}
+    return names - set(sys.stdlib_module_names) - {"lance_core", "pipeline", "service"}
 
 
 def test_the_generated_messages_are_what_protos_says(tmp_path: Path) -> None:
@@ -80,11 +81,13 @@ def test_importing_the_service_loads_no_spark_and_no_oracle() -> None:
     assert modules_loaded_by("service.app").isdisjoint(NEVER_SHIPPED)
 
 
-@pytest.mark.parametrize("package", ["lance_core", "service"])
+@pytest.mark.parametrize("package", ["lance_core", "pipeline", "service"])
 def test_shipped_code_imports_only_packages_that_the_runtime_lock_file_names(package: str) -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     # Those of an extra are imported where they are used, and whoever lacks them is told.
-    optional = "".join(f"{line.partition('>')[0]}==\nbotocore==\n" for line in extra["s3"])
+    extras = ("spark", "s3") if package == "pipeline" else ("demo", "s3", "tracing")
+    needs = [re.split("[=>]", line)[0] for name in extras for line in extra[name]]
+    optional = "".join(f"{name}==\n" for name in [*needs, "botocore", "opentelemetry-api", "py4j"])
     lock = (ROOT / "requirements.lock").read_text() + optional
     locked = {
         name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)
@@ -107,7 +110,9 @@ def test_no_tracked_file_names_a_path_of_some_machine() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-demo.lock", "requirements-dev.lock"]
+)
 def test_a_lock_file_has_hashes_and_names_no_registry(name: str) -> None:
     text = (ROOT / name).read_bytes()
     assert ADDRESS_OF_A_REGISTRY.search(text) is None
@@ -123,7 +128,7 @@ def test_every_setting_is_documented() -> None:
 
 def test_the_documentation_names_no_setting_that_does_not_exist() -> None:
     readme = (ROOT / "README.md").read_text()
-    known = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
+    known = {ENV_PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
     assert set(re.findall(rf"{ENV_PREFIX}[A-Z_]+", readme)) - known == set()
 
 

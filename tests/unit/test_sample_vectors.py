@@ -111,3 +111,17 @@ def test_a_sample_is_smaller_where_memory_is(monkeypatch: pytest.MonkeyPatch) ->
 def test_less_memory_than_any_build_takes_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match=f"at least {LEAST_BYTES}"):
         sample(written(vectors(100)), memory=LEAST_BYTES - 1)
+
+
+def test_fragments_that_give_a_part_of_a_sample_give_what_is_wanted_of_them() -> None:
+    snapshot = written(vectors(3000))
+    index = NewIndex("i", "v", "IVF_FLAT", {"num_partitions": 4, "sample_rate": 500})
+    parameters = recipe_of(snapshot, index)
+    assert isinstance(parameters, VectorParameters)
+    found = [
+        sample_vectors(FILES, snapshot, "v", parameters, BitMap([each]), PLENTY, wanted)
+        for each, wanted in ((0, 30), (1, 0), (2, 5000))
+    ]
+    assert [len(each.vectors) for each in found] == [30, 0, 1000]
+    assert [each.num_vectors for each in found] == [1000, 1000, 1000]
+    assert len(np.unique(found[0].vectors.row_ids)) == 30

@@ -62,7 +62,7 @@ def indices(monkeypatch: pytest.MonkeyPatch, *segments: Metadata) -> ScalarIndic
         kind = metadata.type_name.removesuffix("IndexDetails").upper()
         return Segment(metadata.uuid, IndexKind[kind], metadata.asked)
 
-    monkeypatch.setattr(scalar_indices, "open_scalar_segment", opened)
+    monkeypatch.setattr(scalar_indices, "open_condition_segment", opened)
     fragments = [SimpleNamespace(id=each, physical_rows=10) for each in range(4)]
     snapshot: Any = SimpleNamespace(
         incarnation="one",

@@ -103,7 +103,7 @@ def test_old_files_may_lack_keys_and_have_others() -> None:
         {"base_tokenizer": "jieba/default"},
         {"base_tokenizer": None},
         {"base_tokenizer": []},
-        {"lance_tokenizer": "json"},
+        {"lance_tokenizer": "other"},
     ],
 )
 def test_tokens_that_we_cannot_make_leave_a_segment_unused(stored: dict[str, object]) -> None:

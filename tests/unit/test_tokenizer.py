@@ -3,10 +3,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lance_core.expr.token_characters import token_characters
 from lance_core.index.text.list_texts import texts_of_lists
 from lance_core.index.text.parameters import given_parameters
 from lance_core.index.text.stop_words import stop_words
-from lance_core.index.text.token_characters import token_characters
 from lance_core.index.text.tokenizer import Tokenizer
 
 SAMPLE = "quick-brown Fox_jumps! foo.bar@x.com 3.14 can't"

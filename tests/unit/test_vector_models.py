@@ -21,6 +21,8 @@ from lance_core.index.vector.build.train import train
 from lance_core.index.vector.build.usable import UsableVectors, usable_vectors
 from lance_core.index.vector.metric import Metric
 from lance_core.io.memory_store import MemoryStore
+from lance_core.io.scheduler import RangeScheduler
+from tests.index_contents import file_contents
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,7 +166,7 @@ def test_wide_floats_beyond_narrow_ones_are_left_out() -> None:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_files_are_the_same_whatever_memory_there_is(kind: str, metric: str) -> None:
+def test_files_hold_the_same_whatever_memory_there_is(kind: str, metric: str) -> None:
     model = trained(kind, metric=metric)
     vectors = vectors_of(800)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.values.ravel()), DIMENSION)
@@ -181,10 +183,13 @@ def test_files_are_the_same_whatever_memory_there_is(kind: str, metric: str) -> 
     assert written[0] == written[1]
 
 
-def contents(store: MemoryStore, out: SegmentFiles) -> dict[str, bytes]:
+def contents(
+    store: MemoryStore, out: SegmentFiles
+) -> dict[str, tuple[pa.Table, dict[str, str], list[bytes]]]:
     files = {each.path: each.size for each in out.finished}
     assert set(files) == {"index.idx", "auxiliary.idx"}
-    return {name: bytes(store.get_range(f"a/{name}", 0, size)) for name, size in files.items()}
+    scheduler = RangeScheduler(store)
+    return {name: file_contents(scheduler, f"a/{name}", size) for name, size in files.items()}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ README = Path(__file__).parents[2] / "README.md"
 PRINTED = [
     "<LanceFileReader example.lance: 3 rows of id, tags; format 2.2>",
     '{"a":[2.5],"b":1}',
+    "[1, 0]",
     "3 7",
     "4500",
 ]
