@@ -42,7 +42,7 @@ demo: $(DEMO) $(COMMAND) $(WARM) ## make a table on Spark, serve it, show three 
 	@$(BIN)/python examples/demo.py --port $(PORT) $(if $(ONCE),--once)
 
 test: $(DEV) $(COMMAND) ## run all tests; PYTEST_ARGS="-k words" selects some
-	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: $(DEV) $(COMMAND) ## format, lint, types, imports, generated code, OpenAPI: changes nothing
 	$(BIN)/ruff format --check

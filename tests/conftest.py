@@ -24,7 +24,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of a file, in order: what the file sets up is made once."""
+    """Let one worker run all tests of a file, in order: what the file sets up is made once.
+
+    Spark's tests, which are all one worker's, come first: the last group of a run keeps one busy.
+    """
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
