@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.errors import TypeMismatchError, UnknownColumnError
+from lance_core.errors import InvalidRequestError, TypeMismatchError, UnknownColumnError
 from pipeline.convert import Converter
 from pipeline.ingest_items import Item, converted
 from pipeline.kept_stage import run_kept
@@ -44,6 +44,28 @@ _SPILL_BYTES = 128 << 20
 _STAGES = ("sample", "scatter")
 
 
+def check_order(schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Check that rows can be ordered by columns.
+
+    Raises
+    ------
+    InvalidRequestError
+        A column is given twice.
+    UnknownColumnError, TypeMismatchError
+        There is no such column, or its values have no order.
+    """
+    for place, name in enumerate(columns):
+        if name in columns[:place]:
+            raise InvalidRequestError(f'column "{name}" to cluster by is given twice')
+        if name not in schema.names:
+            raise UnknownColumnError(name, schema.names, where="the columns to cluster by")
+        kind = schema.field(name).type
+        try:
+            pc.rank(pa.nulls(0, kind))
+        except pa.ArrowException as error:
+            raise TypeMismatchError(f'column "{name}" is {kind}, which has no order') from error
+
+
 def clustered(
     context: JobContext,
     sources: Sources,
@@ -63,8 +85,8 @@ def clustered(
     items
         What there is to ingest.
     columns
-        By which rows are ordered. Ranges are those of the first column, nulls last; rows that have
-        one value of it are in one range.
+        By which rows are ordered, see `check_order`. Ranges are those of the first column, nulls
+        last; rows that have one value of it are in one range.
     task_rows
         About how many rows a range has at most; it has no more than fit into 256 MiB either.
     on_bad
@@ -72,12 +94,9 @@ def clustered(
 
     Raises
     ------
-    UnknownColumnError, TypeMismatchError
-        There is no such column, or its values have no order.
     StageFailedError
         Files cannot be read.
     """
-    _check(items[0].target.aim, columns)
     messages = [item.to_bytes() for item in items]
     weights = [item.num_rows for item in items]
     sample = partial(sample_item, sources, columns[0], on_bad)
@@ -174,17 +193,6 @@ class _Sample:
     def of(cls, data: bytes) -> _Sample:
         found = json.loads(data)
         return cls(_values_of(base64.b64decode(found["values"])), float(found["row_bytes"]))
-
-
-def _check(aim: pa.Schema, columns: Sequence[str]) -> None:
-    for name in columns:
-        if name not in aim.names:
-            raise UnknownColumnError(name, aim.names, where="the columns to cluster by")
-        kind = aim.field(name).type
-        try:
-            pc.rank(pa.nulls(0, kind))
-        except pa.ArrowException as error:
-            raise TypeMismatchError(f'column "{name}" is {kind}, which has no order') from error
 
 
 def _ends(samples: Sequence[_Sample], num_rows: int, task_rows: int) -> bytes:

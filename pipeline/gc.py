@@ -17,6 +17,7 @@ from lance_core.errors import InvalidRequestError
 from lance_core.operations.cleanup import clean_up
 from lance_core.operations.cleanup_plan import Writers
 from pipeline.errors import JobRunningError
+from pipeline.forget import forget, old_jobs
 from pipeline.job_states import GIVEN_UP_S, JobState, job_reports
 from pipeline.journal import Journal
 from pipeline.lease import Lease
@@ -24,6 +25,7 @@ from pipeline.result_files import keys_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
 
     from lance_core.operations.cleanup import CleanupReport
     from lance_core.operations.cleanup_plan import CleanupOptions
@@ -35,14 +37,19 @@ _NEEDS_VERSIONS = frozenset((JobState.RUNNING, JobState.INTERRUPTED, JobState.FA
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What a cleanup has removed, and which jobs have kept files and versions from it."""
+    """What a cleanup has removed: files, and journals; and which jobs have kept files from it."""
 
     report: CleanupReport
     open_jobs: tuple[str, ...]
+    forgotten_jobs: tuple[str, ...]
 
 
 def clean_up_dataset(
-    context: JobContext, options: CleanupOptions, *, delete_concurrency: int = 64
+    context: JobContext,
+    options: CleanupOptions,
+    *,
+    delete_concurrency: int = 64,
+    forget_jobs_after: timedelta | None = None,
 ) -> Cleaned:
     """Remove old versions, and files that nothing needs.
 
@@ -55,6 +62,9 @@ def clean_up_dataset(
         be writing files that no journal knows yet.
     delete_concurrency
         Files that are deleted at the same time.
+    forget_jobs_after
+        Journals of jobs that were over so long ago go too, see `old_jobs`: such a job would be done
+        anew if it were run again. None = all stay.
 
     Raises
     ------
@@ -75,6 +85,7 @@ def clean_up_dataset(
     with ExitStack() as held:
         jobs = job_reports(context.state_uri, context.storage_options)
         _check_readable(context, jobs)
+        forgotten = [] if forget_jobs_after is None else old_jobs(jobs, forget_jobs_after)
         known, are_open = _writers(context, jobs, held)
         report = clean_up(
             snapshot,
@@ -85,7 +96,9 @@ def clean_up_dataset(
             num_threads=delete_concurrency,
             dry_run=context.dry_run,
         )
-    return Cleaned(report, are_open)
+    if not context.dry_run:
+        forget(context, jobs, forgotten)
+    return Cleaned(report, are_open, tuple(each.job_id for each in forgotten))
 
 
 def _check_readable(context: JobContext, jobs: Sequence[JobReport]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError
 from lance_core.file.arguments import checked_number
-from pipeline.cluster import clustered, forget
+from pipeline.cluster import check_order, clustered, forget
 from pipeline.convert import OnBadVector, dimension_of, is_vector, vector_field
 from pipeline.ingest_items import Item, Written, joined, write_item
 from pipeline.ingest_sources import Sources, packed
@@ -120,6 +120,7 @@ class IngestJob:
         read = self.sources.with_known(known).schema(files)
         read = self.sources.with_given(read, files)
         target = plan_target(self.place, dataset, read, self._dimensions(files, read, appended))
+        check_order(target.aim, self.cluster_by)
         pieces = list(packed(self.sources.pieces(files, self.task_rows), self.task_rows))
         items = [Item(tuple(each), read, target) for each in pieces or [[]]]
         if self.cluster_by and not self.context.dry_run:

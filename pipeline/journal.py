@@ -32,6 +32,7 @@ from lance_core.errors import (
     ObjectNotFoundError,
 )
 from lance_core.io.open import open_store
+from lance_core.io.store import KeepsFolders
 from lance_core.io.waiting import for_each
 from lance_core.table.dataset_stores import options_of_files, uri_of_files
 
@@ -250,9 +251,15 @@ class Journal:
             return None
 
     def remove(self) -> None:
-        """Delete all objects of the journal."""
-        for meta in list(self._store.list_tree(self._path("").strip("/"))):
-            self._store.delete(meta.path)
+        """Delete all objects of the journal; the plan first: without one it is no job."""
+        root = self._path("").strip("/")
+        paths = [meta.path for meta in self._store.list_tree(root)]
+        for path in sorted(paths, key=lambda each: not each.endswith(f"/{_PLAN}")):
+            self._store.delete(path)
+        if isinstance(self._store, KeepsFolders):
+            folders = {path.rpartition("/")[0] for path in paths} | {root}
+            for folder in sorted(folders, key=len, reverse=True):
+                self._store.remove_folder(folder)
 
     def names(self) -> list[str]:
         """Return the names of the objects of the job, those in folders left out."""

@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from lance_core.errors import InvalidRequestError, ObjectNotFoundError
 from lance_core.index.vector.build.budget import LEAST_GRAPH_BYTES
+from lance_core.index.vector.build.kmeans import SEED
 from lance_core.index.vector.build.parameters import VectorParameters
 from lance_core.operations.new_index import recipe_of
 from lance_core.operations.sample_vectors import sample_vectors
@@ -44,6 +45,7 @@ _LEAST_TASKS = 8
 _DRIVER_BYTES = 64 << 20
 """A sample as small is not worth tasks."""
 _LEAST_RATE = 32
+_NUM_SEEDS = 1 << 32
 _SPARE_BYTES = 96 << 20
 
 
@@ -58,16 +60,24 @@ class TrainOptions:
         tasks for samples of more than 64 MiB.
     max_sample_bytes
         What the sample may take in the driver; a larger one is made smaller, with a warning.
+    seed
+        Of what is drawn and of what training starts with, from 0 to 4294967295: the same rows,
+        options and seed give the same model.
     """
 
     mode: Literal["auto", "driver", "distributed"] = "auto"
     max_sample_bytes: int = 2 << 30
+    seed: int = SEED
 
     def __post_init__(self) -> None:
         if self.mode not in ("auto", "driver", "distributed"):
             raise InvalidRequestError(f"mode is {self.mode!r}; give auto, driver or distributed")
         if self.max_sample_bytes < 1:
             raise InvalidRequestError("max_sample_bytes is less than 1")
+        if not 0 <= self.seed < _NUM_SEEDS:
+            raise InvalidRequestError(
+                f"seed is {self.seed}; give a number from 0 to {_NUM_SEEDS - 1}"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +105,7 @@ class Draw:
 
     fragments: tuple[int, ...]
     wanted: int
+    seed: int
 
     def to_bytes(self) -> bytes:
         """Return the draw as `parse` takes it."""
@@ -104,7 +115,7 @@ class Draw:
     def parse(cls, data: bytes) -> Draw:
         """Return the draw that bytes are of."""
         found = json.loads(data)
-        return cls(tuple(map(int, found["fragments"])), int(found["wanted"]))
+        return cls(tuple(map(int, found["fragments"])), int(found["wanted"]), int(found["seed"]))
 
 
 def planned_draws(
@@ -145,12 +156,12 @@ def planned_draws(
     num_bytes = wanted * _vector_bytes(parameters)
     is_small = options.mode == "auto" and num_bytes <= _DRIVER_BYTES
     if options.mode == "driver" or is_small or len(sizes) == 0:
-        return [Draw(tuple(fragments), wanted)]
+        return [Draw(tuple(fragments), wanted, options.seed)]
     number = max(-(-num_bytes // _TASK_BYTES), _LEAST_TASKS)
     groups = group_fragments(sizes, GroupSizes(num_segments=number))
     rows = {each.id: each.num_rows for each in sizes}
     quota = sample_quota([sum(rows[each] for each in group) for group in groups], wanted)
-    return [Draw(tuple(group), own) for group, own in zip(groups, quota, strict=True)]
+    return [Draw(tuple(group), own, options.seed) for group, own in zip(groups, quota, strict=True)]
 
 
 def drawn_sample(
@@ -234,6 +245,7 @@ def _drawn(
         BitMap(draw.fragments),
         max(2 * sample_bytes + _SPARE_BYTES, LEAST_GRAPH_BYTES),
         draw.wanted,
+        seed=draw.seed,
     )
 
 

@@ -113,7 +113,7 @@ def train_model(
         parameters = trained_parameters(dataset, index)
         sample = drawn_sample(context, dataset, index, parameters, plan.items)
         lease.check()
-        model = _trained(context, sample, parameters)
+        model = _trained(context, sample, parameters, options.seed)
         trained = TrainedModel(
             None if model is None else model_uri(context),
             Training(
@@ -181,14 +181,20 @@ def _begun(
 
 
 def _trained(
-    context: JobContext, sample: Sample, parameters: VectorParameters
+    context: JobContext, sample: Sample, parameters: VectorParameters, seed: int
 ) -> VectorModel | None:
     """Train with a sample; None where it has too few vectors."""
     if len(sample.vectors) < parameters.least_vectors:
         return None
     usable = UsableVectors(sample.vectors, np.zeros(len(sample.vectors), np.uint64))
     with context.progress.phase(KIND, parameters.max_iterations) as phase:
-        return train(usable, parameters, sample.num_vectors, lambda done, _: phase.update(done))
+        return train(
+            usable,
+            parameters,
+            sample.num_vectors,
+            lambda done, _: phase.update(done),
+            seed=seed,
+        )
 
 
 def _store(context: JobContext, model: VectorModel | None, trained: TrainedModel) -> None:

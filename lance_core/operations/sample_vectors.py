@@ -9,6 +9,7 @@ import numpy as np
 
 from lance_core.file.windows import least_row_bytes
 from lance_core.index.vector.build.budget import Budget, Trimmer, trim_heaps
+from lance_core.index.vector.build.kmeans import SEED
 from lance_core.index.vector.build.usable import UsableVectors, usable_vectors
 from lance_core.index.vector.metric import Metric
 from lance_core.scan.projection import resolve_projection
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from lance_core.table.fragment import Fragment
     from lance_core.table.snapshot import Snapshot
 
-_SEED = 42
 _READ_BYTES = 8 << 20
 _NEIGHBOURS = 8
 """Rows that are read together: an eighth of the requests to a remote store."""
@@ -59,6 +59,8 @@ def sample_vectors(
     covered: BitMap,
     memory_bytes: int,
     wanted: int | None = None,
+    *,
+    seed: int = SEED,
 ) -> VectorSample:
     """Draw as many vectors as training wants, fewer if they do not fit into memory.
 
@@ -81,11 +83,13 @@ def sample_vectors(
     wanted
         How many at most, where these fragments give a part of a sample only; None = as many as
         training wants.
+    seed
+        Of the order in which rows are read.
 
     Returns
     -------
     VectorSample
-        The same one for the same rows.
+        The same one for the same rows and seed.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def sample_vectors(
     def size(num_vectors: int) -> int:
         return parameters.sample_size(num_vectors) if wanted is None else wanted
 
-    for ranks in _draw(num_rows, size(num_rows), projection):
+    for ranks in _draw(num_rows, size(num_rows), projection, seed):
         room.add(_read(files, snapshot, fragments, projection, parameters, ranks))
         trimmer.count(_READ_BYTES)
         num_seen += len(ranks)
@@ -146,12 +150,14 @@ class _Room:
         return UsableVectors(self._values[:stop], self._row_ids[:stop])
 
 
-def _draw(num_rows: int, wanted: int, projection: Projection) -> Iterator[NDArray[np.int64]]:
+def _draw(
+    num_rows: int, wanted: int, projection: Projection, seed: int
+) -> Iterator[NDArray[np.int64]]:
     """Yield ranks of rows, all of them at last, in groups that are each spread over all rows."""
     row_bytes = sum(least_row_bytes(each.type) for each in projection.schema)
     together = max(_NEIGHBOURS, -(-num_rows // _MOST_BLOCKS))
     num_blocks = -(-num_rows // together)
-    order = np.random.default_rng(_SEED).permutation(np.arange(num_blocks, dtype=np.int32))
+    order = np.random.default_rng(seed).permutation(np.arange(num_blocks, dtype=np.int32))
     step = max(min(int(_READ_BYTES / max(row_bytes, 1)), wanted) // together, 1)
     for start in range(0, num_blocks, step):
         firsts = np.sort(order[start : start + step]).astype(np.int64) * together

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from lance_core.index.vector.build.kmeans import SEED
 from lance_core.operations.new_index import NewIndex, usual_index_name, usual_index_type
 from lance_core.operations.write_segment import MEMORY_BYTES
 from pipeline.build import KIND, BuildIndex, BuildRequest
@@ -22,6 +23,7 @@ from pipeline.cli.index_parameters import (
     PartitionsOption,
     RateOption,
     SampleBytesOption,
+    SeedOption,
     SubVectorsOption,
     TypeOption,
     parameters_of,
@@ -50,6 +52,7 @@ def build_index(
     hnsw_ef_construction: HnswEfOption = None,
     train_mode: ModeOption = "auto",
     max_sample_bytes: SampleBytesOption = 2 << 30,
+    seed: SeedOption = SEED,
     parameter: ParameterOption = None,
     model: Annotated[
         str | None,
@@ -120,7 +123,7 @@ def build_index(
             segment_rows=segment_rows,
             merge_to_rows=merge_to_rows,
             replace=replace,
-            train=TrainOptions(mode, max_sample_bytes),
+            train=TrainOptions(mode, max_sample_bytes, seed),
             memory_bytes=memory,
         )
         run_job(context, BuildIndex(context, request))

@@ -44,6 +44,14 @@ def cleanup(
         ),
     ] = False,
     delete_concurrency: Annotated[int, typer.Option(help="Files to delete at the same time.")] = 64,
+    forget_jobs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="Remove the journals of jobs that were over so long ago, such as `30d`, too; models"
+            " of `train` stay. Such a job would be done anew if its id were given again.",
+        ),
+    ] = None,
 ) -> None:
     """Remove old versions with all files that only they need, and what writers left.
 
@@ -56,7 +64,12 @@ def cleanup(
         error_if_tagged=not keep_tagged,
     )
     with shared.context("cleanup") as context:
-        cleaned = clean_up_dataset(context, options, delete_concurrency=delete_concurrency)
+        cleaned = clean_up_dataset(
+            context,
+            options,
+            delete_concurrency=delete_concurrency,
+            forget_jobs_after=None if forget_jobs is None else _parse_age(forget_jobs),
+        )
         if len(cleaned.open_jobs) > 0:
             context.progress.event("kept", for_jobs=", ".join(cleaned.open_jobs))
         report = cleaned.report
@@ -70,6 +83,7 @@ def cleanup(
             versions=len(report.versions),
             files=len(report.files),
             bytes=report.num_bytes,
+            forgotten_jobs=len(cleaned.forgotten_jobs),
         )
 
 

@@ -80,6 +80,14 @@ SampleBytesOption = Annotated[
         rich_help_panel=_VECTORS,
     ),
 ]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        help="Of what is drawn, and of what training starts with: another one, another model.",
+        rich_help_panel=_VECTORS,
+    ),
+]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option(

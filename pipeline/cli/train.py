@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
+from lance_core.index.vector.build.kmeans import SEED
 from lance_core.operations.new_index import NewIndex, recipe_of, usual_index_name
 from pipeline import train as job
 from pipeline.cli.index_parameters import (
@@ -20,6 +21,7 @@ from pipeline.cli.index_parameters import (
     PartitionsOption,
     RateOption,
     SampleBytesOption,
+    SeedOption,
     SubVectorsOption,
     TypeOption,
     parameters_of,
@@ -47,6 +49,7 @@ def train(
     hnsw_ef_construction: HnswEfOption = None,
     train_mode: ModeOption = "auto",
     max_sample_bytes: SampleBytesOption = 2 << 30,
+    seed: SeedOption = SEED,
     parameter: ParameterOption = None,
 ) -> None:
     """Learn centroids and codes from a sample of a column of vectors, and print where they are.
@@ -65,7 +68,7 @@ def train(
         "ef_construction": hnsw_ef_construction,
     }
     options = TrainOptions(
-        cast("Literal['auto', 'driver', 'distributed']", train_mode), max_sample_bytes
+        cast("Literal['auto', 'driver', 'distributed']", train_mode), max_sample_bytes, seed
     )
     with shared.context(job.KIND) as context:
         dataset = context.open()

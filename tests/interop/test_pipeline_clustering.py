@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from lance_core.errors import TypeMismatchError, UnknownColumnError
+from lance_core.errors import InvalidRequestError, TypeMismatchError, UnknownColumnError
 from pipeline.cluster import ranges_of
 from pipeline.convert import OnBadVector
 from pipeline.ingest import Vectors, ingest_files
@@ -117,6 +117,8 @@ def test_columns_that_are_not_there_or_have_no_order_are_refused(folder):
         ingested(folder, ["w"])
     with pytest.raises(TypeMismatchError, match="has no order"):
         ingested(folder, ["v"])
+    with pytest.raises(InvalidRequestError, match='"id" to cluster by is given twice'):
+        ingested(folder, ["id", "id"])
 
 
 @given(

@@ -174,6 +174,17 @@ def test_too_few_vectors_make_no_model(tmp_path: Path) -> None:
     assert (found.uri, found.training.num_rows, found.version) == (None, 100, 1)
 
 
+@pytest.mark.parametrize("mode", ["driver", "distributed"])
+def test_the_seed_decides_what_is_drawn_and_trained(path: Path, mode: Any) -> None:
+    wanted = index("IVF_FLAT", num_partitions=4, sample_rate=16)
+    seeds = [1, 1, 2]
+    first, again, other = (
+        trained(local_context(path), wanted, TrainOptions(mode, seed=seed)) for seed in seeds
+    )
+    assert np.array_equal(first.centroids, again.centroids)
+    assert not np.array_equal(first.centroids, other.centroids)
+
+
 def test_what_cannot_be_trained_is_refused(path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="needs no model"):
         train_model(local_context(path), NewIndex("i", "price", "BTREE"))
@@ -183,6 +194,8 @@ def test_what_cannot_be_trained_is_refused(path: Path) -> None:
         TrainOptions(mode="all")  # type: ignore[arg-type]
     with pytest.raises(InvalidRequestError, match="less than 1"):
         TrainOptions(max_sample_bytes=0)
+    with pytest.raises(InvalidRequestError, match="seed is -1"):
+        TrainOptions(seed=-1)
 
 
 def test_facts_of_a_model_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from pipeline.compact import CompactJob, compact
 from pipeline.compact_messages import bin_from_bytes, bin_to_bytes, result_from_bytes
 from pipeline.compact_plan import CompactionWish, plan_bins
 from pipeline.errors import JobRunningError
-from pipeline.gc import clean_up_dataset
+from pipeline.gc import Cleaned, clean_up_dataset
 from pipeline.ingest_items import Written
 from pipeline.ingest_target import Target
 from pipeline.job_states import JobState, job_reports
@@ -47,7 +48,6 @@ from tests.pipeline_stages import LocalStages, local_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from typing import Literal
 
     from lance_core.operations.cleanup import CleanupReport
@@ -385,6 +385,39 @@ def test_jobs_are_told_by_what_their_journals_say(tmp_path: Path) -> None:
         "done": JobState.DONE,
         **dict.fromkeys(("running", "dead", "failed"), JobState.GIVEN_UP),
     }
+
+
+def test_journals_of_jobs_that_are_over_go_when_that_was_long_ago(tmp_path: Path) -> None:
+    written(tmp_path / "t", [50] * 4)
+    context = local_context(tmp_path / "t")
+    kinds = {"b": "search", "b.model": "train", "m": "train", "m.2": "search", "f": "search"}
+    for name, kind in kinds.items():
+        journal = Journal.of(context.state_uri, name)
+        journal.begin(kind, {}, 1, [b"a"])
+        journal.record(0, b"x")
+        if name != "f":
+            journal.mark_committed(1)
+    Journal.of(context.state_uri, "b.scatter").record(0, b"kept by a stage")
+    folder = Path(context.state_uri)
+    age(folder, 2 * 86_400)
+    Journal.of(context.state_uri, "young").begin("compact", {}, 1, [])
+    Journal.of(context.state_uri, "young").mark_committed(1)
+    everything = {each.name for each in folder.iterdir()}
+
+    def forget(context: JobContext, **how: float) -> Cleaned:
+        keep = CleanupOptions(retain_versions=9)
+        return clean_up_dataset(context, keep, forget_jobs_after=timedelta(**how))
+
+    assert forget(context, days=3).forgotten_jobs == ()
+    told = forget(replace(context, dry_run=True), days=1).forgotten_jobs
+    assert set(told) == {"b", "b.model", "m.2"}
+    assert {each.name for each in folder.iterdir()} == everything
+    assert forget(context, days=1).forgotten_jobs == told
+    assert {each.name for each in folder.iterdir()} == {"m", "f", "young"}
+    age(folder, 8 * 86_400)
+    assert set(forget(context, days=1).forgotten_jobs) == {"f", "young"}
+    with pytest.raises(InvalidRequestError, match="age of 0 or more"):
+        forget(context, days=-1)
 
 
 def test_a_journal_that_cannot_be_read_is_told_and_stops_a_cleanup(tmp_path: Path) -> None:
