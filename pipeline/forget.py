@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
-from lance_core.io.open import open_store
+from lance_core.table.dataset_stores import open_folder_beside
 from pipeline.job_states import JobState
 from pipeline.journal import Journal
 from pipeline.train import KIND as TRAIN
@@ -60,7 +60,7 @@ def forget(context: JobContext, jobs: Sequence[JobReport], forgotten: Sequence[J
     jobs, forgotten
         All jobs of the folder, and those of them to remove.
     """
-    store = open_store(context.state_uri, context.storage_options or {})
+    store = open_folder_beside(context.state_uri, context.storage_options)
     names = store.list_folder("")[0]
     known = {each.job_id for each in jobs}
     for job in forgotten:

@@ -11,9 +11,8 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, InvalidRequestError, ObjectNotFoundError
 from lance_core.index.vector.build.model_bytes import model_from_bytes
-from lance_core.io.open import open_parent
 from lance_core.proto import table_pb2
-from lance_core.table.dataset_stores import options_of_files
+from lance_core.table.dataset_stores import open_file_beside
 from pipeline.worker import dataset_at, report
 
 if TYPE_CHECKING:
@@ -143,8 +142,7 @@ def segment_from_bytes(data: bytes) -> table_pb2.IndexMetadata:
 
 def read_object(uri: str, storage_options: Mapping[str, str] | None = None) -> bytes | None:
     """Return what an object holds, None if there is none."""
-    options = {} if storage_options is None else options_of_files(storage_options)
-    store, name = open_parent(uri, options)
+    store, name = open_file_beside(uri, storage_options)
     try:
         meta = store.head(name)
         if meta.size > _MAX_MODEL_BYTES:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lance_core.errors import CorruptFileError
-from lance_core.io.open import open_store
 from lance_core.io.waiting import for_each
+from lance_core.table.dataset_stores import open_folder_beside
 from pipeline.journal import Journal
 from pipeline.lease import lease_of
 
@@ -116,7 +116,7 @@ def job_reports(
     now
         Seconds since 1970; None = now.
     """
-    store = open_store(state_uri, {} if storage_options is None else dict(storage_options))
+    store = open_folder_beside(state_uri, storage_options)
     at = time.time() if now is None else now
     work = partial(_report, store, state_uri, storage_options, at)
     found = [each for each in for_each(store, work, store.list_folder("")[0]) if each is not None]

@@ -31,10 +31,9 @@ from lance_core.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
 )
-from lance_core.io.open import open_store
 from lance_core.io.store import KeepsFolders
 from lance_core.io.waiting import for_each
-from lance_core.table.dataset_stores import options_of_files, uri_of_files
+from lance_core.table.dataset_stores import open_folder_beside, uri_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -340,7 +339,7 @@ def _open_job(
 
 @lru_cache(maxsize=8)
 def _opened(state_uri: str, storage_options: tuple[tuple[str, str], ...]) -> ObjectStore:
-    return open_store(state_uri, options_of_files(dict(storage_options)))
+    return open_folder_beside(state_uri, dict(storage_options))
 
 
 def _pairs(storage_options: Options) -> tuple[tuple[str, str], ...]:

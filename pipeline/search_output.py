@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from lance_core.dataset import open_dataset
 from lance_core.errors import DatasetNotFoundError, InvalidRequestError
-from lance_core.io.open import open_store
 from lance_core.query.answer_shape import QUERY_INDEX
+from lance_core.table.dataset_stores import open_folder_beside
 from pipeline.ingest_items import Written, joined
 from pipeline.ingest_target import Mode, Place, commit_rows, plan_target, write_rows
 from pipeline.search_queries import QUERY_ID
@@ -102,7 +102,7 @@ class ParquetOutput:
 
     @property
     def _store(self) -> ObjectStore:
-        return open_store(self.uri, dict(self.storage_options))
+        return open_folder_beside(self.uri, dict(self.storage_options))
 
 
 @dataclass(frozen=True, slots=True)

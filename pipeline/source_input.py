@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.errors import InvalidRequestError, ObjectNotFoundError
-from lance_core.io.open import open_parent
-from lance_core.table.dataset_stores import options_of_files
+from lance_core.table.dataset_stores import open_file_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,8 +41,7 @@ class SourceFile:
 
     def __init__(self, path: str, storage_options: Options) -> None:
         self.path = path
-        options = {} if storage_options is None else options_of_files(storage_options)
-        self._store, self._name = open_parent(path, options)
+        self._store, self._name = open_file_beside(path, storage_options)
         try:
             self.size = self._store.head(self._name).size
         except ObjectNotFoundError as error:

@@ -20,9 +20,8 @@ from lance_core.errors import CorruptFileError
 from lance_core.index.vector.build.model_bytes import model_to_bytes
 from lance_core.index.vector.build.train import train
 from lance_core.index.vector.build.usable import UsableVectors
-from lance_core.io.open import open_store
 from lance_core.operations.indexed_column import checked_fragments
-from lance_core.table.dataset_stores import options_of_files
+from lance_core.table.dataset_stores import open_folder_beside
 from pipeline.index_items import read_object, request_of
 from pipeline.lease import Lease
 from pipeline.retraining import mean_distance
@@ -216,7 +215,6 @@ def _store(context: JobContext, model: VectorModel | None, trained: TrainedModel
 
 
 def _remove(context: JobContext, names: Sequence[str]) -> None:
-    options = {} if context.storage_options is None else options_of_files(context.storage_options)
-    store = open_store(context.state_uri, options)
+    store = open_folder_beside(context.state_uri, context.storage_options)
     for name in names:
         store.delete(f"{context.job_id}/{name}")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote
 from lance_core.errors import InvalidRequestError
 from lance_core.io.disk_tier import KeptObjects
 from lance_core.io.mapped_store import MappedStore
-from lance_core.io.open import open_store
+from lance_core.io.open import open_parent, open_store
 from lance_core.table.dynamodb_manifests import ENDPOINT_OPTION, DynamoManifests
 from lance_core.table.external_manifests import ExternallyVersionedStore
 from lance_core.table.naming import (
@@ -59,7 +59,7 @@ def open_dataset_store(
         As ``open_store``, or the URI names no table, or boto3 is not installed.
     """
     options = {} if storage_options is None else dict(storage_options)
-    of_store = options_of_files(options)
+    of_store = _of_files(options)
     if not uri.startswith(_SCHEME):
         return _tiered(open_store(uri, of_store), disk_tier)
     place = _DynamoPlace.of(uri)
@@ -69,12 +69,36 @@ def open_dataset_store(
     return ExternallyVersionedStore(store, rows, unquote(base_uri), uri=uri)
 
 
-def options_of_files(storage_options: Mapping[str, str]) -> dict[str, str]:
+def open_folder_beside(uri: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
+    """Return the store of a folder that is no dataset, opened with the options of one.
+
+    Raises
+    ------
+    InvalidRequestError
+        As ``open_store``.
+    """
+    return open_store(uri, _of_files(storage_options or {}))
+
+
+def open_file_beside(
+    uri: str, storage_options: Mapping[str, str] | None = None
+) -> tuple[ObjectStore, str]:
+    """Return the store of a file's folder, opened with the options of a dataset, and its name.
+
+    Raises
+    ------
+    InvalidRequestError
+        As ``open_parent``.
+    """
+    return open_parent(uri, _of_files(storage_options or {}))
+
+
+def _of_files(storage_options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of the store of files, without those of who decides on versions.
 
     Examples
     --------
-    >>> options_of_files({"dynamodb_endpoint": "http://127.0.0.1:1", "aws_region": "x"})
+    >>> _of_files({"dynamodb_endpoint": "http://127.0.0.1:1", "aws_region": "x"})
     {'aws_region': 'x'}
     """
     return {

@@ -48,7 +48,7 @@ def cleanup(
         str | None,
         typer.Option(
             metavar="AGE",
-            help="Remove the journals of jobs that were over so long ago, such as `30d`, too; models"
+            help="Remove journals of jobs that were over so long ago too, such as `30d`; models"
             " of `train` stay. Such a job would be done anew if its id were given again.",
         ),
     ] = None,
