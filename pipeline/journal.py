@@ -31,6 +31,7 @@ from lance_core.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
 )
+from lance_core.io.deleting import delete_all
 from lance_core.io.store import KeepsFolders
 from lance_core.io.waiting import for_each
 from lance_core.table.dataset_stores import open_folder_beside, uri_of_files
@@ -236,8 +237,7 @@ class Journal:
 
     def discard(self, folder: str) -> None:
         """Remove the objects of a folder of the job, which nobody is going to read any more."""
-        for meta in list(self._store.list_tree(self._path(folder))):
-            self._store.delete(meta.path)
+        delete_all(self._store, [each.path for each in self._store.list_tree(self._path(folder))])
 
     def get(self, name: str) -> bytes | None:
         """Return an object of the job, None if there is none of the name."""
@@ -253,8 +253,8 @@ class Journal:
         """Delete all objects of the journal; the plan first: without one it is no job."""
         root = self._path("").strip("/")
         paths = [meta.path for meta in self._store.list_tree(root)]
-        for path in sorted(paths, key=lambda each: not each.endswith(f"/{_PLAN}")):
-            self._store.delete(path)
+        self._store.delete(f"{root}/{_PLAN}")
+        delete_all(self._store, paths)
         if isinstance(self._store, KeepsFolders):
             folders = {path.rpartition("/")[0] for path in paths} | {root}
             for folder in sorted(folders, key=len, reverse=True):

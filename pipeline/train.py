@@ -20,6 +20,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.index.vector.build.model_bytes import model_to_bytes
 from lance_core.index.vector.build.train import train
 from lance_core.index.vector.build.usable import UsableVectors
+from lance_core.io.deleting import delete_all
 from lance_core.operations.indexed_column import checked_fragments
 from lance_core.table.dataset_stores import open_folder_beside
 from pipeline.index_items import read_object, request_of
@@ -216,5 +217,4 @@ def _store(context: JobContext, model: VectorModel | None, trained: TrainedModel
 
 def _remove(context: JobContext, names: Sequence[str]) -> None:
     store = open_folder_beside(context.state_uri, context.storage_options)
-    for name in names:
-        store.delete(f"{context.job_id}/{name}")
+    delete_all(store, [f"{context.job_id}/{name}" for name in names])

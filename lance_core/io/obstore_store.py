@@ -23,7 +23,7 @@ from lance_core.io.sink import ObjectSink
 from lance_core.io.store import ObjectMeta, check_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from obstore import ObjectMeta as ObstoreMeta
     from obstore.store import ClientConfig, ObjectStore as NativeStore, RetryConfig, S3Config
@@ -142,6 +142,15 @@ class ObStore:
         """Remove an object, one request."""
         with suppress(ObjectNotFoundError), obstore_errors_translated(self._location(path)):
             obs.delete(self._store, check_path(path))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects by one request where the store has one for many."""
+        try:
+            with obstore_errors_translated(self.uri):
+                obs.delete(self._store, [check_path(path) for path in paths])
+        except ObjectNotFoundError:  # some stores say so, and may have left the others
+            for path in paths:
+                self.delete(path)
 
     def open_sink(self, path: str) -> ObjectSink:
         """Upload in parts, several at a time; small objects by one put."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from lance_core.errors import CorruptFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from lance_core.io.sink import ObjectSink
@@ -92,6 +92,14 @@ class ObjectStore(Protocol):
         The mapping is checked against the file's size at every call, so that a file that shrank
         raises ``CorruptFileError`` instead of faulting.
         """
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """A store that removes many objects by one request."""
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects, 1,000 at most; those that are not there stay so."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, ObjectNotFoundError
+from lance_core.io.deleting import delete_all
 from lance_core.io.store import KeepsFolders, LeavesUnfinished
 from lance_core.io.waiting import for_each
 from lance_core.operations.cleanup_plan import (
@@ -190,8 +191,7 @@ class _Cleanup:
         return CleanupReport(tuple(sorted(gone)), (*manifests, *files))
 
     def _delete(self, files: Sequence[RemovedFile]) -> None:
-        store = self.scheduler.store
-        for_each(store, lambda file: store.delete(file.path), files, num_threads=self.num_threads)
+        delete_all(self.scheduler.store, [each.path for each in files], self.num_threads)
 
 
 def _read_history(scheduler: RangeScheduler, known: Collection[int]) -> History:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError, ObjectExistsError
+from lance_core.io.deleting import delete_all
 from lance_core.proto import table_pb2
 from lance_core.table.dataset_stores import uri_below, uri_of_files
 from lance_core.table.manifest_bytes import manifest_to_bytes
@@ -175,8 +176,7 @@ def remove_branch(root: ObjectStore, name: str) -> None:
         )
     delete_branch(root, name)
     for folder in _OWN_FOLDERS:  # folders of branches below this one stay
-        for each in list(root.list_tree(f"{branch_root(name)}/{folder}")):
-            root.delete(each.path)
+        delete_all(root, [each.path for each in root.list_tree(f"{branch_root(name)}/{folder}")])
 
 
 def _referring(

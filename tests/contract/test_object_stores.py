@@ -16,6 +16,7 @@ from lance_core.errors import (
     StoreError,
 )
 from lance_core.io.counting_store import CountingStore
+from lance_core.io.deleting import delete_all
 from lance_core.io.disk_tier import DiskTier
 from lance_core.io.mapped_store import MappedStore
 from lance_core.io.memory_store import MemoryStore
@@ -61,6 +62,18 @@ class ObjectStoreContract:
         assert [meta.path for meta in store.list_folder("a")[1]] == ["a/c"]
         store.put_if_absent("a/b", b"89")
         assert bytes(store.get_range("a/b", 0, 2)) == b"89"
+
+    @pytest.mark.parametrize("count", [0, 1, 3, 25])
+    def test_many_objects_are_deleted_and_the_others_stay(
+        self, store: ObjectStore, count: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("lance_core.io.deleting._TOGETHER", 10)
+        paths = [f"a b/{number:05d}.x%" for number in range(count)]
+        for path in paths:
+            store.put(path, b"1")
+        store.put("a b/other", b"2")
+        delete_all(store, [*paths[::2], "a b/none", *paths[1::2], "none"])
+        assert [meta.path for meta in store.list_tree("a b")] == ["a b/other"]
 
     def test_an_empty_object_can_be_read(self, store: ObjectStore) -> None:
         store.put("a", b"")
