@@ -24,6 +24,7 @@ from benchmarks.other_servers import measure_adapter, measure_chroma
 from benchmarks.over_http import measure_http
 from benchmarks.report import describe_machine, print_table
 from benchmarks.resources import measure_resources
+from benchmarks.route import measure_route
 from benchmarks.scalar import measure_scalar
 from benchmarks.spark import measure_spark
 from benchmarks.text import measure_text
@@ -44,6 +45,7 @@ OF_A_SET: dict[str, Callable[[BenchmarkSet, int], list[Row]]] = {
     "text": measure_text,
     "spark": measure_spark,
     "adapter": measure_adapter,
+    "route": measure_route,
 }
 """What measures each part of a set, given it and the number of blocks."""
 PARTS = (*OF_A_SET, "files", "chroma")

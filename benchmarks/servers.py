@@ -49,20 +49,15 @@ def start_ours(root: Path, log: Path) -> Iterator[Server]:
 @contextmanager
 def start_peer(root: Path, log: Path) -> Iterator[Server]:
     """Serve the same datasets with pylance behind ``peer_app``."""
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "benchmarks.peer_app:create_app", "--factory"]
-    options = [
-        "--no-access-log",
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-        "--loop",
-        "uvloop",
-        "--http",
-        "httptools",
-    ]
-    with running([*command, *options], port, {ROOT_VARIABLE: str(root)}, log) as server:
+    variables = {ROOT_VARIABLE: str(root)}
+    with _uvicorn("benchmarks.peer_app:create_app", "--factory", variables, log) as server:
+        yield server
+
+
+@contextmanager
+def start_floor(log: Path) -> Iterator[Server]:
+    """Serve ``floor_app``, which answers anything at once."""
+    with _uvicorn("benchmarks.floor_app:app", "--lifespan=off", {}, log) as server:
         yield server
 
 
@@ -72,6 +67,15 @@ def start_adapter(root: Path, log: Path) -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.adapter_app", str(root), str(port)]
     with running(command, port, {}, log, ready="/v1/namespace/%24/list") as server:
+        yield server
+
+
+@contextmanager
+def _uvicorn(app: str, option: str, variables: dict[str, str], log: Path) -> Iterator[Server]:
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", app, option, "--no-access-log"]
+    options = ["--host", HOST, "--port", str(port), "--loop", "uvloop", "--http", "httptools"]
+    with running([*command, *options], port, variables, log) as server:
         yield server
 
 
