@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lance_core.index.vector.build.kmeans import SEED
 from lance_core.operations.new_index import NewIndex, usual_index_name, usual_index_type
 from lance_core.operations.write_segment import MEMORY_BYTES
 from pipeline.build import KIND, BuildIndex, BuildRequest
-from pipeline.cli.index_parameters import (
-    BitsOption,
-    ColumnOption,
-    HnswEfOption,
-    HnswMOption,
-    ItersOption,
-    MetricOption,
-    ModeOption,
-    NameOption,
-    ParameterOption,
-    PartitionsOption,
-    RateOption,
-    SampleBytesOption,
-    SeedOption,
-    SubVectorsOption,
-    TypeOption,
-    parameters_of,
-)
 from pipeline.job import run_job
-from pipeline.sample import TrainOptions
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from pipeline.cli.common import Shared
+    from pipeline.cli.index_parameters import IndexChoice
 
 
 def build_index(
     shared: Shared,
-    column: ColumnOption,
-    name: NameOption = None,
-    index_type: TypeOption = None,
-    metric: MetricOption = None,
-    num_partitions: PartitionsOption = None,
-    num_sub_vectors: SubVectorsOption = None,
-    num_bits: BitsOption = None,
-    sample_rate: RateOption = None,
-    max_iters: ItersOption = None,
-    hnsw_m: HnswMOption = None,
-    hnsw_ef_construction: HnswEfOption = None,
-    train_mode: ModeOption = "auto",
-    max_sample_bytes: SampleBytesOption = 2 << 30,
-    seed: SeedOption = SEED,
-    parameter: ParameterOption = None,
+    column: str,
+    choice: IndexChoice,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the index; that of the column and `_idx`.")
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="A model that `train` made; else one is trained first."),
@@ -95,24 +64,13 @@ def build_index(
 
     `lance-pipeline build-index --uri a.lance --column text --index-type inverted`
     """
-    given: dict[str, object | None] = {
-        "metric": metric,
-        "num_partitions": num_partitions,
-        "num_sub_vectors": num_sub_vectors,
-        "num_bits": num_bits,
-        "sample_rate": sample_rate,
-        "max_iters": max_iters,
-        "m": hnsw_m,
-        "ef_construction": hnsw_ef_construction,
-    }
-    mode = cast("Literal['auto', 'driver', 'distributed']", train_mode)
     with shared.context(KIND) as context:
         snapshot = context.open().snapshot
         index = NewIndex(
             usual_index_name(snapshot, column) if name is None else name,
             column,
-            usual_index_type(snapshot, column) if index_type is None else index_type,
-            parameters_of(given, parameter),
+            usual_index_type(snapshot, column) if choice.index_type is None else choice.index_type,
+            choice.parameters,
         )
         request = BuildRequest(
             index,
@@ -123,7 +81,7 @@ def build_index(
             segment_rows=segment_rows,
             merge_to_rows=merge_to_rows,
             replace=replace,
-            train=TrainOptions(mode, max_sample_bytes, seed),
+            train=choice.train,
             memory_bytes=memory,
         )
         run_job(context, BuildIndex(context, request))

@@ -25,7 +25,7 @@ from pipeline.session import make_session, stop_session
 from pipeline.spark_stages import SparkStages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -174,7 +174,7 @@ def with_shared_options(
         Takes `Shared` first, then what typer makes of its own parameters.
     """
 
-    @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"))
+    @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"), updated=())
     def run(
         uri: UriOption,
         storage_option: StorageOptions = None,
@@ -199,21 +199,32 @@ def with_shared_options(
             )
             command(shared, **own)  # type: ignore[call-arg, arg-type]  # typer has checked them
 
-    _, *own_parameters = _parameters(command)
-    *shared_parameters, _ = _parameters(run)
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in (*own_parameters, *shared_parameters)
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    _, *own = parameters_of(command)
+    *shared, _ = parameters_of(run)
+    declare(run, (*own, *shared))
     return run
 
 
-def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
-    known = {**getattr(function, "__globals__", {}), "Shared": Shared}  # for types only elsewhere
+def parameters_of(function: Callable[..., None], **types: type) -> list[inspect.Parameter]:
+    """Return the parameters of a command, their types evaluated.
+
+    Parameters
+    ----------
+    function
+        The command.
+    **types
+        Types by the names that its module knows for type checkers only; `Shared` is known.
+    """
+    known = {**getattr(function, "__globals__", {}), "Shared": Shared, **types}
     signature = inspect.signature(function, follow_wrapped=False, eval_str=True, globals=known)
     return list(signature.parameters.values())
+
+
+def declare(function: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> None:
+    """Let a function that takes anything have parameters, of which typer makes options."""
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    function.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer's
+    function.__annotations__ = {each.name: each.annotation for each in named}
 
 
 @contextmanager

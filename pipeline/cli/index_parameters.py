@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec, cast
 
 import typer
 
 from lance_core.errors import InvalidRequestError
+from lance_core.index.vector.build.kmeans import SEED
+from pipeline.cli.common import Shared, declare, parameters_of
+from pipeline.sample import TrainOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Literal
+
+P = ParamSpec("P")
 
 _VECTORS = "Vectors"
+_NUM_GIVEN = 3
+"""Parameters of a command that `with_index_options` gives: shared ones, column, choice."""
 
 
 def _vector_option(name: str, text: str) -> object:
@@ -21,9 +31,6 @@ def _vector_option(name: str, text: str) -> object:
 
 ColumnOption = Annotated[
     str, typer.Option("--column", help="Column, or a part of a struct: `price`, `point.x`.")
-]
-NameOption = Annotated[
-    str | None, typer.Option("--name", help="Name of the index; that of the column and `_idx`.")
 ]
 TypeOption = Annotated[
     str | None,
@@ -99,23 +106,68 @@ ParameterOption = Annotated[
 ]
 
 
-def parameters_of(
-    given: dict[str, object | None], others: Sequence[str] | None
-) -> dict[str, object]:
-    """Return the parameters that options stand for.
+@dataclass(frozen=True, slots=True)
+class IndexChoice:
+    """What options say of an index: its type, None if left out, its parameters, and training."""
+
+    index_type: str | None
+    parameters: dict[str, object]
+    train: TrainOptions
+
+
+def with_index_options(
+    command: Callable[Concatenate[Shared, str, IndexChoice, P], None],
+) -> Callable[..., None]:
+    """Give a command the options that say how an index is built.
 
     Parameters
     ----------
-    given
-        By the names that the core has for them; None = left out.
-    others
-        As ``--parameter`` has them; values are JSON where they can be read so, else texts.
-
-    Raises
-    ------
-    InvalidRequestError
-        One is no pair, or is given twice.
+    command
+        Takes `Shared`, a column and `IndexChoice`, then what typer makes of its own parameters.
     """
+
+    @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"), updated=())
+    def run(
+        shared: Shared,
+        column: ColumnOption,
+        index_type: TypeOption = None,
+        metric: MetricOption = None,
+        num_partitions: PartitionsOption = None,
+        num_sub_vectors: SubVectorsOption = None,
+        num_bits: BitsOption = None,
+        sample_rate: RateOption = None,
+        max_iters: ItersOption = None,
+        hnsw_m: HnswMOption = None,
+        hnsw_ef_construction: HnswEfOption = None,
+        train_mode: ModeOption = "auto",
+        max_sample_bytes: SampleBytesOption = 2 << 30,
+        seed: SeedOption = SEED,
+        parameter: ParameterOption = None,
+        **own: object,
+    ) -> None:
+        given: dict[str, object | None] = {
+            "metric": metric,
+            "num_partitions": num_partitions,
+            "num_sub_vectors": num_sub_vectors,
+            "num_bits": num_bits,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+            "m": hnsw_m,
+            "ef_construction": hnsw_ef_construction,
+        }
+        mode = cast("Literal['auto', 'driver', 'distributed']", train_mode)
+        train = TrainOptions(mode, max_sample_bytes, seed)
+        choice = IndexChoice(index_type, _parameters(given, parameter), train)
+        command(shared, column, choice, **own)  # type: ignore[call-arg, arg-type]  # typer has checked them
+
+    *common, _ = parameters_of(run)
+    own = parameters_of(command, IndexChoice=IndexChoice)[_NUM_GIVEN:]
+    declare(run, (*common, *own))
+    return run
+
+
+def _parameters(given: dict[str, object | None], others: Sequence[str] | None) -> dict[str, object]:
+    """Return the parameters that options stand for; of others, values are JSON if they can be."""
     found = {name: value for name, value in given.items() if value is not None}
     for each in [] if others is None else others:
         name, equals, text = each.partition("=")

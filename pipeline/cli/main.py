@@ -8,6 +8,7 @@ from pipeline.cli.build_index import build_index
 from pipeline.cli.cleanup import cleanup
 from pipeline.cli.common import with_shared_options
 from pipeline.cli.compact import compact
+from pipeline.cli.index_parameters import with_index_options
 from pipeline.cli.index_upkeep import merge, optimize_index, refresh_index
 from pipeline.cli.ingest import ingest
 from pipeline.cli.search import search
@@ -38,8 +39,10 @@ _QUERIES = "Queries"
 app.command("search", rich_help_panel=_QUERIES)(with_shared_options(search))
 
 _INDICES = "Indices"
-app.command("train", rich_help_panel=_INDICES)(with_shared_options(train))
-app.command("build-index", rich_help_panel=_INDICES)(with_shared_options(build_index))
+app.command("train", rich_help_panel=_INDICES)(with_shared_options(with_index_options(train)))
+app.command("build-index", rich_help_panel=_INDICES)(
+    with_shared_options(with_index_options(build_index))
+)
 app.command("merge", rich_help_panel=_INDICES)(with_shared_options(merge))
 app.command("refresh-index", rich_help_panel=_INDICES)(with_shared_options(refresh_index))
 app.command("optimize-index", rich_help_panel=_INDICES)(with_shared_options(optimize_index))
