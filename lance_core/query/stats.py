@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from lance_core.io.metering import QueryMeter
 
 PlanKind = Literal["ann", "exact", "text", "hybrid", "scan"]
 StopReason = Literal["complete", "probe_limit", "no_more_rows"]
@@ -43,3 +47,42 @@ class QueryStats:
 
 
 _NAMES = tuple(each.name for each in fields(QueryStats))
+
+
+@dataclass(slots=True)
+class SearchTally:
+    """What a run has done so far, summed over query vectors and segments."""
+
+    partitions_probed: int = 0
+    partitions_total: int = 0
+    rows_scanned_flat: int = 0
+    rows_refined: int = 0
+    rows_left_out: int = 0
+
+    def stats(
+        self,
+        meter: QueryMeter,
+        started: float,
+        version: int,
+        *,
+        plan: PlanKind,
+        exact: bool,
+        stop_reason: StopReason,
+    ) -> QueryStats:
+        """Return the facts of a run that began at ``started``, by ``time.perf_counter``."""
+        return QueryStats(
+            version=version,
+            plan=plan,
+            exact=exact,
+            partitions_probed=self.partitions_probed,
+            partitions_total=self.partitions_total,
+            rows_scanned_flat=self.rows_scanned_flat,
+            rows_refined=self.rows_refined,
+            rows_left_out=self.rows_left_out,
+            bytes_read=meter.bytes_read,
+            store_requests=meter.store_requests,
+            cache_hits=meter.cache_hits,
+            cache_misses=meter.cache_misses,
+            stop_reason=stop_reason,
+            elapsed_ms=round((time.perf_counter() - started) * 1000, 3),
+        )

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.query.query_result import QueryResult
-from lance_core.query.stats import QueryStats
+from lance_core.query.stats import SearchTally
 from lance_core.query.steps import POSTFILTER, TAKE
 from lance_core.query.text_leaf import LeafSearch
 from lance_core.query.text_prepare import TextPreparer
 from lance_core.query.text_rows import addresses_of_ids
 from lance_core.query.text_search import TextSearch
-from lance_core.query.vector_search import SearchTally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,20 +82,13 @@ class TextEngine:
             found = _FoundRows(hits.row_ids, hits.scores)
         rows = self._rows(found, prepared, deadline, measures)
         is_short = request.k is None or rows.num_rows < request.k
-        stats = QueryStats(
-            version=self._snapshot.version,
+        stats = tally.stats(
+            meter,
+            started,
+            self._snapshot.version,
             plan="text",
             exact=True,
-            partitions_probed=tally.partitions_probed,
-            partitions_total=tally.partitions_total,
-            rows_scanned_flat=tally.rows_scanned_flat,
-            rows_refined=0,
-            bytes_read=meter.bytes_read,
-            store_requests=meter.store_requests,
-            cache_hits=meter.cache_hits,
-            cache_misses=meter.cache_misses,
             stop_reason="no_more_rows" if is_short else "complete",
-            elapsed_ms=round((time.perf_counter() - started) * 1000, 3),
         )
         return QueryResult(rows, stats, plan, measures)
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from lance_core.query.plan import SegmentDescription, TextLeaf
     from lance_core.query.row_filter import RowFilter
     from lance_core.query.session import Session
+    from lance_core.query.stats import SearchTally
     from lance_core.query.text_prepare import PreparedText
-    from lance_core.query.vector_search import SearchTally
     from lance_core.table.snapshot import Snapshot
 
 

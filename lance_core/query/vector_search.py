@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from lance_core.query.query_groups import hold_first_probes, query_groups
 from lance_core.query.range_search import RangeSearch
 from lance_core.query.residency import NotResidentError
 from lance_core.query.segment_search import SegmentSearch
+from lance_core.query.stats import SearchTally
 from lance_core.query.steps import FLAT, LISTED, MERGE, PREFILTER, RANK, RESCORE
 from lance_core.row_set import to_ordinals
 
@@ -45,17 +46,6 @@ if TYPE_CHECKING:
 _RESCORED_FLOATS = 1 << 24
 # About 20 ms of work on one core.
 _LONG_RESCORE_FLOATS = 1 << 27
-
-
-@dataclass(slots=True)
-class SearchTally:
-    """What a run has done so far, summed over query vectors and segments."""
-
-    partitions_probed: int = 0
-    partitions_total: int = 0
-    rows_scanned_flat: int = 0
-    rows_refined: int = 0
-    rows_left_out: int = 0
 
 
 class VectorSearch:
