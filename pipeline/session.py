@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from pipeline.errors import NoJavaError
@@ -26,6 +26,7 @@ _OLDEST = 17
 _VERSION = re.compile(r'version "(\d+)')
 _LOOK_S = 30
 _LOOPBACK = "127.0.0.1"
+_THIS_MACHINE = "local[*]"
 _LOCAL_CPUS = re.compile(r"local\[([^,\]]+)\]")
 _RETRIES = 4
 
@@ -124,7 +125,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
 
 
 def make_session(
-    master: str = "local[*]",
+    master: str | None = None,
     conf: Mapping[str, str] | None = None,
     *,
     app_name: str = "lance-pipeline",
@@ -134,7 +135,8 @@ def make_session(
     Parameters
     ----------
     master
-        Of the cluster; ``local[*]`` is this machine, where each task is tried four times.
+        Of the cluster; ``local[*]`` is this machine, where each task is tried four times. None =
+        what ``spark-submit`` was given, or this machine.
     conf
         Spark settings that go before ours.
     app_name
@@ -145,6 +147,8 @@ def make_session(
     NoJavaError
         No Java was found.
     """
+    if master is None:
+        master = _submitted("spark.master", _THIS_MACHINE)
     is_local = master.startswith("local")
     settings = {
         **_SETTINGS,
@@ -156,7 +160,10 @@ def make_session(
     settings[_JAVA_OPTIONS] = f"{logging} {settings.get(_JAVA_OPTIONS, '')}".strip()
     os.environ["JAVA_HOME"] = str(find_java().path)
     # Only spark-submit heeds the setting; stages of Python values heed the variable.
-    os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
+    python = settings.get("spark.pyspark.python")
+    os.environ["PYSPARK_PYTHON"] = (
+        _submitted("spark.pyspark.python", sys.executable) if python is None else python
+    )
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.master(_with_retries(master)).appName(app_name)
@@ -178,6 +185,15 @@ def stop_session(spark: SparkSession) -> None:
     if process is not None:
         process.stdin.close()
         process.wait()
+
+
+def _submitted(setting: str, otherwise: str) -> str:
+    """Return a setting that ``spark-submit`` was given, whose JVM runs already."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return otherwise
+    SparkContext._ensure_initialized()
+    found: str | None = SparkConf().get(setting)
+    return otherwise if found is None else found
 
 
 def _with_retries(master: str) -> str:

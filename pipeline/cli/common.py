@@ -62,7 +62,13 @@ StorageOptions = Annotated[
     ),
 ]
 MasterOption = Annotated[
-    str, typer.Option("--master", help="Spark master; `local[*]` is this machine.")
+    str | None,
+    typer.Option(
+        "--master",
+        help="Spark master, such as `spark://host:7077`; left out, that of spark-submit or, without"
+        " it, `local[*]`: this machine.",
+        show_default=False,
+    ),
 ]
 ConfOption = Annotated[
     list[str] | None,
@@ -98,7 +104,7 @@ class Shared:
 
     uri: str
     storage_options: dict[str, str] | None
-    master: str
+    master: str | None
     conf: dict[str, str]
     job_id: str | None
     state_uri: str
@@ -178,7 +184,7 @@ def with_shared_options(
     def run(
         uri: UriOption,
         storage_option: StorageOptions = None,
-        master: MasterOption = "local[*]",
+        master: MasterOption = None,
         conf: ConfOption = None,
         job_id: JobIdOption = None,
         state_uri: StateUriOption = None,
