@@ -34,7 +34,11 @@ from lance_core.errors import (
 from lance_core.io.deleting import delete_all
 from lance_core.io.store import KeepsFolders
 from lance_core.io.waiting import for_each
-from lance_core.table.dataset_stores import open_folder_beside, uri_of_files
+from lance_core.table.dataset_stores import (
+    open_file_beside,
+    open_folder_beside,
+    uri_of_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,6 +178,10 @@ class Journal:
             return found
         return plan
 
+    def has_begun(self) -> bool:
+        """Tell whether a plan is stored, without reading it."""
+        return _PLAN in self.names()
+
     def plan(self) -> JournalPlan | None:
         """Return the plan that is stored, None if the job never began."""
         data = self.get(_PLAN)
@@ -238,6 +246,15 @@ class Journal:
     def discard(self, folder: str) -> None:
         """Remove the objects of a folder of the job, which nobody is going to read any more."""
         delete_all(self._store, [each.path for each in self._store.list_tree(self._path(folder))])
+
+    def discard_object(self, name: str) -> None:
+        """Remove an object of the job, and folders that become empty, also that of all jobs."""
+        self._store.delete(self._path(name))
+        if isinstance(self._store, KeepsFolders):
+            self._store.remove_folder(self._path("").strip("/"))
+            parent, name = open_file_beside(self.state_uri.rstrip("/"))
+            if isinstance(parent, KeepsFolders):
+                parent.remove_folder(name)
 
     def get(self, name: str) -> bytes | None:
         """Return an object of the job, None if there is none of the name."""

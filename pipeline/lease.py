@@ -112,7 +112,10 @@ class Lease:
         self._ended.set()
         self._thread.join()
         with suppress(LanceError):  # it gets stale by itself, and another error may be on its way
-            self._journal.put(self._name(), self._text(is_released=True))
+            if self._journal.has_begun():
+                self._journal.put(self._name(), self._text(is_released=True))
+            else:
+                self._journal.discard_object(self._name())
 
     def check(self) -> None:
         """Make sure that nobody has taken over; call it before anything that counts.

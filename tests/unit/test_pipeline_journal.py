@@ -134,6 +134,7 @@ def test_places_without_a_name_are_refused(uri):
 
 
 def test_a_second_driver_is_refused_while_the_first_is_there(journal):
+    journal.begin("a", {}, 0, [])
     with Lease(journal) as first:
         with pytest.raises(JobRunningError, match="another driver"), Lease(journal):
             pass
@@ -143,6 +144,21 @@ def test_a_second_driver_is_refused_while_the_first_is_there(journal):
     last = lease_of(journal)
     assert last is not None
     assert (last.number, last.is_released) == (2, True)
+
+
+def test_a_job_that_never_began_leaves_nothing_behind(tmp_path):
+    state = tmp_path / "state"
+    journal = Journal.of(str(state), "one")
+    with pytest.raises(JobRunningError), Lease(journal), Lease(journal):
+        pass
+    assert not state.exists()
+    Journal.of(str(state), "two").begin("a", {}, 0, [])
+    now = [1000.0]
+    with Lease(journal, clock=lambda: now[0]):
+        now[0] += STALE_S + 1
+        with Lease(journal, clock=lambda: now[0]):
+            pass
+    assert [each.name for each in state.iterdir()] == ["two"]
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over_and_its_driver_finds_out(journal):
@@ -156,6 +172,7 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_its_driver_finds_out(jour
 
 
 def test_the_lease_of_a_dead_process_of_this_machine_is_stale_at_once(journal):
+    journal.begin("a", {}, 0, [])
     with Lease(journal):
         state = json.loads(journal.get("lease-1.json"))
     state |= {"pid": dead_pid(), "is_released": False}
@@ -165,6 +182,7 @@ def test_the_lease_of_a_dead_process_of_this_machine_is_stale_at_once(journal):
 
 
 def test_the_lease_of_a_process_elsewhere_is_fresh_though_its_number_is_free_here(journal):
+    journal.begin("a", {}, 0, [])
     with Lease(journal):
         state = json.loads(journal.get("lease-1.json"))
     state |= {"pid": dead_pid(), "is_released": False, "machine": "another"}
@@ -174,6 +192,7 @@ def test_the_lease_of_a_process_elsewhere_is_fresh_though_its_number_is_free_her
 
 
 def test_of_two_that_take_over_at_once_one_gets_it(journal, monkeypatch):
+    journal.begin("a", {}, 0, [])
     put = Journal.put_if_absent
 
     def late(self, name, data):
