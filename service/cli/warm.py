@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from lance_core.kernels.warm import warm_kernels
+from lance_core.kernels.warm import compile_kernels
 
 
 def warm() -> None:
@@ -18,7 +18,7 @@ def warm() -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("kernels", total=None)
-        warm_kernels(
+        compile_kernels(
             lambda name, done, total: progress.update(
                 task, description=name, completed=done, total=total
             )

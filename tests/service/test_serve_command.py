@@ -189,7 +189,7 @@ def test_an_unknown_variable_is_refused_at_start(monkeypatch: pytest.MonkeyPatch
 
 
 def test_warm_compiles_with_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.cli.warm.warm_kernels", lambda report: report("pq", 0, 1))
+    monkeypatch.setattr("service.cli.warm.compile_kernels", lambda report: report("pq", 0, 1))
     outcome = CliRunner().invoke(app, ["warm"])
     assert outcome.exit_code == 0
     assert "kernels are compiled" in outcome.output

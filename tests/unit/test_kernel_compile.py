@@ -15,7 +15,7 @@ from lance_core.kernels.compile import (
     registered_warmups,
     source_fingerprint,
 )
-from lance_core.kernels.warm import warm_kernels
+from lance_core.kernels.warm import compile_kernels, warm_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,6 +103,14 @@ def test_warming_reports_its_progress_and_leaves_no_module_out() -> None:
     warm_kernels(lambda *step: seen.append(step))
     assert {"topk", "rank", "exact", "ivf_flat", "ivf_pq", "ordinals"} <= {s[0] for s in seen}
     assert [done for _, done, _ in seen] == list(range(len(registered_warmups())))
+
+
+def test_compiling_in_processes_reports_every_module_when_it_is_done() -> None:
+    seen: list[tuple[str, int, int]] = []
+    compile_kernels(lambda *step: seen.append(step), num_processes=2)
+    number = len(registered_warmups())
+    assert len({name for name, _, _ in seen}) == number
+    assert [step[1:] for step in seen] == [(done, number) for done in range(1, number + 1)]
 
 
 def test_decorating_leaves_the_settings_of_numba_as_they_were() -> None:
