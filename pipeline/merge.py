@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
 from lance_core.file.arguments import checked_number
 from lance_core.operations.write_segment import MEMORY_BYTES
-from lance_core.table.index_upkeep import coverage
-from pipeline.index_items import IndexItem, segment_from_bytes
-from pipeline.index_job import IndexJob, as_of, known_state, state_of
+from pipeline.index_items import IndexItem
+from pipeline.index_job import known_state
+from pipeline.index_replacement import SegmentReplacement
 from pipeline.plan import neighbours_up_to
-from pipeline.touched import touched_between
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lance_core.dataset import Dataset
     from pipeline.index_items import Source
     from pipeline.job import JobContext
@@ -57,7 +54,7 @@ class MergeRequest:
         checked_number("memory_bytes", self.memory_bytes, 1)
 
 
-class MergeSegments(IndexJob):
+class MergeSegments(SegmentReplacement):
     """The job that makes few segments of the many that an index has.
 
     Parameters
@@ -98,51 +95,6 @@ class MergeSegments(IndexJob):
     def worker(self) -> Worker:
         """Return what merges the committed segments of an item."""
         return partial(merge_committed, self.source, self.name, self.request.memory_bytes)
-
-    def commit(
-        self, dataset: Dataset, results: Sequence[bytes], properties: Mapping[str, str]
-    ) -> int:
-        """Commit the segments in place of those that they are made of."""
-        segments = [segment_from_bytes(each) for each in results]
-        return self.commit_all(dataset, segments, properties)
-
-    def replan(
-        self, dataset: Dataset, items: Sequence[bytes], results: Sequence[bytes]
-    ) -> list[tuple[bytes, bytes | None]]:
-        """Keep segments whose inputs are there, with rows that nobody touched."""
-        return standing_merges(dataset, self.name, self.plan(dataset), items, results)
-
-
-def standing_merges(
-    dataset: Dataset,
-    name: str,
-    wanted: Sequence[bytes],
-    items: Sequence[bytes],
-    results: Sequence[bytes],
-) -> list[tuple[bytes, bytes | None]]:
-    """Keep segments that are wanted again, of inputs that are there with rows nobody touched.
-
-    Parameters
-    ----------
-    dataset
-        The newest version.
-    name
-        The index.
-    wanted
-        Items as they are planned for it.
-    items, results
-        Items as they were planned before, and what came of each.
-    """
-    state = state_of(dataset, name)
-    there = set() if state is None else {str(each.metadata.uuid) for each in state.segments}
-    kept: dict[bytes, bytes] = {}
-    for item, result in zip(items, results, strict=True):
-        request, segment = IndexItem.parse(item), segment_from_bytes(result)
-        touched = touched_between(dataset, request.version)
-        if there.issuperset(request.segments) and not touched.is_touched(coverage(segment)):
-            again = replace(request, version=dataset.version)
-            kept[again.to_bytes()] = as_of(dataset, segment)
-    return [(each, kept.get(each)) for each in wanted]
 
 
 def merge_committed(source: Source, name: str, memory_bytes: int, item: bytes) -> bytes:

@@ -19,16 +19,16 @@ from lance_core.table.reuse_of_version import reuse_of
 from lance_core.table.reuse_trim import trimmed
 from pipeline.build import BuildIndex, BuildRequest
 from pipeline.fragment_groups import fragment_sizes, group_items
-from pipeline.index_items import IndexItem, segment_from_bytes
-from pipeline.index_job import IndexJob, known_state
+from pipeline.index_items import IndexItem
+from pipeline.index_job import known_state
+from pipeline.index_replacement import SegmentReplacement
 from pipeline.job import run_job
-from pipeline.merge import standing_merges
 from pipeline.plan import GroupSizes, newest_run
 from pipeline.refresh import RefreshIndex, RefreshRequest, extend_index
 from pipeline.retraining import reason_to_retrain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from lance_core.dataset import Dataset
     from lance_core.operations.index_state import SegmentState
@@ -91,7 +91,7 @@ class OptimizeRequest:
                 raise InvalidRequestError(f"{name} is {factor}; give more than 1, or None")
 
 
-class OptimizeIndex(IndexJob):
+class OptimizeIndex(SegmentReplacement):
     """The job that covers new fragments and joins small segments, by the model that there is.
 
     Parameters
@@ -162,19 +162,6 @@ class OptimizeIndex(IndexJob):
     def worker(self) -> Worker:
         """Return what writes a segment."""
         return partial(extend_index, self.source, self.name, self.request.memory_bytes)
-
-    def commit(
-        self, dataset: Dataset, results: Sequence[bytes], properties: Mapping[str, str]
-    ) -> int:
-        """Commit the segments in place of those that they are made of."""
-        segments = [segment_from_bytes(each) for each in results]
-        return self.commit_all(dataset, segments, properties)
-
-    def replan(
-        self, dataset: Dataset, items: Sequence[bytes], results: Sequence[bytes]
-    ) -> list[tuple[bytes, bytes | None]]:
-        """Keep segments whose inputs are there, with rows that nobody touched."""
-        return standing_merges(dataset, self.name, self.plan(dataset), items, results)
 
 
 def optimize_indices(
