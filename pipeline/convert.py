@@ -248,9 +248,23 @@ def _fitted(array: pa.Array, field: pa.Field, where: Where) -> pa.Array:
     try:
         if isinstance(field.type, pa.BaseExtensionType):
             return field.type.wrap_array(array.cast(storage_type(field.type)))
+        if pa.types.is_string(array.type) and pa.types.is_time(field.type):
+            return _times(array, field.type)
         return array.cast(field.type)
     except (pa.ArrowException, ValueError) as error:
         raise TypeMismatchError(f'{where(0)} and after, column "{field.name}": {error}') from error
+
+
+def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the times of a day that texts spell; Arrow reads them as part of a date only.
+
+    Examples
+    --------
+    >>> _times(pa.array(["12:30:00.5", None]), pa.time32("ms"))[0].as_py()
+    datetime.time(12, 30, 0, 500000)
+    """
+    moments = pc.binary_join_element_wise(pa.scalar("1970-01-01"), array, pa.scalar(" "))
+    return moments.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
 def _is_list(kind: pa.DataType) -> bool:

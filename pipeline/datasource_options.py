@@ -31,6 +31,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
@@ -48,6 +49,11 @@ STORAGE = "storage."
 """What names of options of the object store begin with."""
 
 _PARTITION_ROWS = 1 << 20
+_ALIKE = 0.8
+_OPTIONS = (
+    *("path", "version", "tag", "branch", "columns", "filter", "partitionrows", "pushfilters"),
+    *("vectors", "maxrowsperfile", "datastorageversion", "stablerowids", "jobid", "queryid"),
+)
 _OF_READS = ("path", "version", "tag", "branch", "columns", "filter", "partitionrows")
 _HADOOP_FILE = re.compile(r"file:/(?!/)")
 
@@ -74,6 +80,7 @@ class ReadOptions:
         InvalidRequestError
             There is no path, or an option is not what it has to be.
         """
+        check_spelling(options)
         version: int | str | None = _number(options, "version")
         tag = options.get("tag")
         if tag is not None and version is not None:
@@ -104,6 +111,14 @@ class OpenedVersion:
         return dataset_anew(
             self.uri, self.version, dict(self.storage_options) or None, branch=self.branch
         )
+
+
+def check_spelling(options: Mapping[str, str]) -> None:
+    """Refuse an option that is nearly one of ours; Spark hands over others of its own."""
+    for name in options:
+        close = get_close_matches(name, _OPTIONS, 1, _ALIKE)
+        if name not in _OPTIONS and len(close) > 0:
+            raise InvalidRequestError(f"unknown option {name!r}; did you mean {close[0]!r}?")
 
 
 def path_of(options: Mapping[str, str]) -> str:
@@ -182,14 +197,16 @@ def _number(options: Mapping[str, str], name: str, default: int | None = None) -
 def _names(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    if not text.lstrip().startswith("["):
-        return tuple(_split(text))
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise InvalidRequestError(f"columns is {text!r}, no JSON list: {error}") from None
-    if not all(isinstance(each, str) for each in found):
+    found: object = _split(text)
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise InvalidRequestError(f"columns is {text!r}, no JSON list: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise InvalidRequestError(f"columns is {text!r}; give a list of names")
+    if len(found) == 0:
+        raise InvalidRequestError('columns names none; to count rows, name "_rowid"')
     return tuple(found)
 
 

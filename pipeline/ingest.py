@@ -47,7 +47,7 @@ class Vectors:
     Raises
     ------
     InvalidRequestError
-        The dimension is less than 1.
+        The dimension is less than 1, or of no column.
     """
 
     columns: tuple[str, ...] = ()
@@ -57,6 +57,10 @@ class Vectors:
     def __post_init__(self) -> None:
         if self.dimension is not None:
             checked_number("dim", self.dimension, 1)
+            if len(self.columns) == 0:
+                raise InvalidRequestError(
+                    "--dim is how many numbers vectors have; name their columns by --vector-column"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,8 @@ class IngestJob:
         known = {} if appended is None else {each.name: each.type for each in appended.schema}
         read = self.sources.with_known(known).schema(files)
         read = self.sources.with_given(read, files)
-        target = plan_target(self.place, dataset, read, self._dimensions(files, read, appended))
+        given = self.sources.declared(read)
+        target = plan_target(self.place, dataset, given, self._dimensions(files, given, appended))
         check_order(target.aim, self.cluster_by)
         pieces = list(packed(self.sources.pieces(files, self.task_rows), self.task_rows))
         items = [Item(tuple(each), read, target) for each in pieces or [[]]]

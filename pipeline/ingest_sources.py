@@ -51,9 +51,11 @@ class Sources:
     form
         Their format; None = as their names tell.
     types
-        Types of columns that files do not tell themselves.
+        What columns are to become, where that is not what files say or what is guessed of text.
     delimiter
         Between values of CSV files; None = a comma.
+    known
+        What text is read as, where it is not given.
     """
 
     paths: tuple[str, ...]
@@ -61,6 +63,7 @@ class Sources:
     form: str | None = None
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     delimiter: str | None = None
+    known: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def files(self) -> list[str]:
         """Return all files, those of folders and patterns by name.
@@ -97,21 +100,22 @@ class Sources:
             return Parquet()
         if name == "arrow":
             return ArrowFile()
+        types = {column: readable(kind) for column, kind in self._text_types.items()}
         if name == "json":
-            return JsonLines(self.types)
+            return JsonLines(types)
         default = "\t" if name == "tsv" else ","
-        return Csv(self.types, default if self.delimiter is None else self.delimiter)
+        return Csv(types, default if self.delimiter is None else self.delimiter)
 
     def schema(self, files: Sequence[str]) -> pa.Schema:
-        """Return the columns of all files; of very many, of a hundred of them.
+        """Return the columns of all files, as they are read; of very many, of a hundred of them.
 
         Raises
         ------
         InvalidRequestError
-            A file cannot be read, or columns of one name differ in type.
+            A file cannot be read or has a column twice, or columns of one name differ in type.
         """
         sampled = files[:: max(1, len(files) // _MOST_SAMPLED)]
-        schemas = [self.format_of(path).schema(self.open(path)) for path in sampled]
+        schemas = [self._schema_of(path) for path in sampled]
         try:
             found = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
@@ -137,24 +141,41 @@ class Sources:
                 f" {', '.join(map(repr, schema.names))}"
             )
         for name, kind in further.items():
-            schema = schema.append(pa.field(name, kind))
+            schema = schema.append(pa.field(name, readable(kind)))
         return schema
+
+    def declared(self, schema: pa.Schema) -> pa.Schema:
+        """Return columns as they are to become, where types are given for them."""
+        fields = [field.with_type(self.types.get(field.name, field.type)) for field in schema]
+        return pa.schema(fields, metadata=schema.metadata)
 
     def with_known(self, types: Mapping[str, pa.DataType]) -> Sources:
         """Return the same files, with the types of a table for columns that are given none."""
-        known = {name: readable(kind) for name, kind in types.items()}
-        return replace(self, types={**known, **self.types})
+        return replace(self, known=types)
 
     def pieces(self, files: Sequence[str], max_rows: int) -> Iterator[Piece]:
         """Cut all files into pieces."""
         for path in files:
             yield from self.format_of(path).pieces(self.open(path), max_rows)
 
+    @property
+    def _text_types(self) -> dict[str, pa.DataType]:
+        return {**self.known, **self.types}
+
+    def _schema_of(self, path: str) -> pa.Schema:
+        """Return the columns of a file; what text holds is read as it is written."""
+        form = self.format_of(path)
+        found = form.schema(self.open(path))
+        twice = next((name for name in found.names if found.names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidRequestError(f'{path} has several columns "{twice}"; name them apart')
+        return found if isinstance(form, Csv | JsonLines) else self.declared(found)
+
     def _settled(self, field: pa.Field) -> pa.Field:
         """Give a column that is empty in all beginnings its known type, or take it for text."""
         if not pa.types.is_null(field.type):
             return field
-        return field.with_type(self.types.get(field.name, pa.string()))
+        return field.with_type(readable(self._text_types.get(field.name, pa.string())))
 
     def _below(self, path: str) -> list[str]:
         is_remote = "://" in path

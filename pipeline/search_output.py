@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lance_core.dataset import open_dataset
-from lance_core.errors import DatasetNotFoundError, InvalidRequestError
+from lance_core.errors import DatasetNotFoundError, InvalidRequestError, ObjectNotFoundError
 from lance_core.query.answer_shape import QUERY_INDEX
-from lance_core.table.dataset_stores import open_folder_beside
+from lance_core.table.dataset_stores import open_file_beside, open_folder_beside, uri_of_files
 from pipeline.ingest_items import Written, joined
 from pipeline.ingest_target import Mode, Place, commit_rows, plan_target, write_rows
 from pipeline.search_queries import QUERY_ID
@@ -80,13 +80,9 @@ class ParquetOutput:
         Raises
         ------
         InvalidRequestError
-            The folder is not empty.
+            There is a file, or the folder is not empty.
         """
-        first = next(iter(self._store.list_tree("")), None)
-        if first is not None:
-            raise InvalidRequestError(
-                f"{self.uri} is not empty: it has {first.path}; give a folder of its own"
-            )
+        _check_empty(self.uri, self.storage_options)
 
     def write(self, block: int, table: pa.Table) -> bytes:
         """Write the answers of a block; nothing is left to be told."""
@@ -129,11 +125,12 @@ class LanceOutput:
         Raises
         ------
         InvalidRequestError
-            There is one.
+            There is one, or the place is taken by something else.
         """
         try:
             dataset = open_dataset(self.uri, storage_options=self._place.storage_options)
         except DatasetNotFoundError:
+            _check_empty(self.uri, self.storage_options)
             return
         self._place.check(dataset)
 
@@ -155,6 +152,30 @@ class LanceOutput:
     @property
     def _place(self) -> Place:
         return Place(self.uri, dict(self.storage_options) or None, Mode.CREATE)
+
+
+def _check_empty(uri: str, storage_options: tuple[tuple[str, str], ...]) -> None:
+    """Make sure that there is neither a file nor a folder with anything in it."""
+    place, options = uri_of_files(uri), dict(storage_options)
+    if _is_file(place, options):
+        raise InvalidRequestError(f"{uri} is a file; name a folder, which need not be there")
+    first = next(iter(open_folder_beside(place, options).list_tree("")), None)
+    if first is not None:
+        raise InvalidRequestError(
+            f"{uri} is not empty: it has {first.path}; give a folder of its own"
+        )
+
+
+def _is_file(place: str, storage_options: Mapping[str, str]) -> bool:
+    try:
+        folder, name = open_file_beside(place, storage_options)
+    except InvalidRequestError:  # the root of a store
+        return False
+    try:
+        folder.head(name)
+    except ObjectNotFoundError:
+        return False
+    return True
 
 
 def named_answers(answer: pa.Table, ids: pa.Array) -> pa.Table:

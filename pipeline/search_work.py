@@ -17,6 +17,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
+from lance_core.file.arguments import checked_number
 from lance_core.index.candidates import Candidates
 from lance_core.query.merge import NO_CANDIDATES, merge
 from lance_core.query.request import VectorQuery
@@ -60,6 +61,11 @@ class BatchSearch:
         See `lance_core.dataset.DatasetReads.search`.
     columns
         Columns of the answers; ``_distance`` is added.
+
+    Raises
+    ------
+    InvalidRequestError
+        ``k`` is less than 1.
     """
 
     column: str | None = None
@@ -70,6 +76,9 @@ class BatchSearch:
     filter: str | None = None
     ef: int | None = None
     columns: tuple[str, ...] = ("_rowid",)
+
+    def __post_init__(self) -> None:
+        checked_number("k", self.k, 1)
 
     def request(self, vectors: NDArray[np.float32]) -> VectorQuery:
         """Return the query of a block, shape ``(n, d)``."""

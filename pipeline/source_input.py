@@ -12,7 +12,7 @@ from lance_core.errors import InvalidRequestError, ObjectNotFoundError
 from lance_core.table.dataset_stores import open_file_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lance_core.io.store import ObjectStore
 
@@ -124,12 +124,13 @@ class _Range(io.RawIOBase):
 
 
 @contextmanager
-def reading(path: str, advice: str = "") -> Iterator[None]:
-    """Say which file it is that cannot be read.
+def reading(path: str, advice: Callable[[Exception], str] | None = None) -> Iterator[None]:
+    """Say which file it is that cannot be read, and what helps.
 
     Errors of the store pass as they are: they may be gone at the next attempt.
     """
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"{path} cannot be read: {error}{advice}") from error
+        more = "" if advice is None else advice(error)
+        raise InvalidRequestError(f"{path} cannot be read: {error}{more}") from error

@@ -29,6 +29,7 @@ _BLOCK_BYTES = 16 << 20
 _GUESSED_ROW_BYTES = 50
 _COMMA = ","
 _TYPE_ADVICE = "; give the type of the column by --type"
+_ALL_ADVICE = "; give the types of columns, also of rare ones, by --type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Csv:
 
     def schema(self, file: SourceFile) -> pa.Schema:
         """Return the columns of a file."""
-        with reading(file.path, _TYPE_ADVICE):
+        with reading(file.path, _advice):
             guessed = csv_schema(file.open_whole, self.types, self.delimiter)
         unclear = [field.name for field in guessed if pa.types.is_binary(field.type)]
         if any(name not in self.types for name in unclear):
@@ -74,7 +75,7 @@ class Csv:
     ) -> Iterator[pa.RecordBatch]:
         """Read a piece."""
         types = _types_of(schema)
-        with reading(file.path, _TYPE_ADVICE):
+        with reading(file.path, _advice):
             if _is_compressed(file.path):
                 yield from csv_batches(file.open_whole, types, self.delimiter)
                 return
@@ -119,7 +120,7 @@ class JsonLines:
         """Read a piece."""
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
         sizes = pj.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES)
-        with reading(file.path, "; give the types of columns, also of rare ones, by --type"):
+        with reading(file.path, _advice):
             if _is_compressed(file.path):
                 yield from pj.open_json(file.open_whole(), sizes, options)
                 return
@@ -128,10 +129,22 @@ class JsonLines:
                 yield from pj.open_json(file.open(start, end), sizes, options)
 
     def _type_of(self, field: pa.Field) -> pa.DataType:
-        """Return how a column is read: dates and times as they are written, to be cast then."""
-        known = self.types.get(field.name, field.type)
-        is_text = pa.types.is_date(known) or pa.types.is_time(known) or pa.types.is_duration(known)
-        return field.type if is_text else known
+        """Return how a column is read.
+
+        Dates and times are texts, and texts may be written as numbers: both are cast then.
+        """
+        kind, known = field.type, self.types.get(field.name, field.type)
+        is_day = pa.types.is_date(known) or pa.types.is_time(known) or pa.types.is_duration(known)
+        is_number = pa.types.is_primitive(kind) and not pa.types.is_null(kind)
+        return kind if is_day or (is_number and pa.types.is_string(known)) else known
+
+
+def _advice(error: Exception) -> str:
+    """Return what helps against an error, if that is to say what type a column has."""
+    text = str(error)
+    if "conversion error" in text:
+        return _TYPE_ADVICE
+    return _ALL_ADVICE if "changed from" in text or "unexpected field" in text else ""
 
 
 def _first_lines(file: SourceFile) -> bytes:

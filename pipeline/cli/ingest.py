@@ -62,7 +62,8 @@ def ingest(
         typer.Option(
             "--type",
             metavar="COLUMN=TYPE",
-            help="Arrow type of a column of CSV or JSON, such as `zip=string`; may be repeated.",
+            help="Arrow type that a column is to have, such as `zip=string` or `day=date32`; may be"
+            " repeated.",
         ),
     ] = None,
     delimiter: Annotated[

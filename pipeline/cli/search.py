@@ -92,7 +92,7 @@ def search(
     """Find the nearest rows of many vectors, as searches one by one would.
 
     The newest version is searched. Answers have `query_id`, `rank` from 0, the columns asked for
-    and the distance.
+    and `_distance`; a dataset of answers has `distance`, `rowid` and `rowaddr` without underscores.
     """
     if min(nprobes, refine_factor) < 0 or query_block < 1:
         raise InvalidRequestError("--nprobes and --refine-factor are 0 or more, --query-block 1")

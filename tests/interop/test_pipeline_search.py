@@ -201,6 +201,25 @@ def test_answers_are_never_mixed(tmp_path: Path) -> None:
         batch_search(context, BatchSearch(k=4), queries, out)
 
 
+@pytest.mark.parametrize("kind", [ParquetOutput, LanceOutput])
+def test_a_place_that_is_taken_is_told_before_any_work(tmp_path: Path, kind: Any) -> None:
+    table = build_table(tmp_path / "t.lance", TableCase("IVF_FLAT", "l2", 1, "appended", "2.2"))
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    (tmp_path / "folder" / "below" / "x").write_text("x")
+    for name, message in (("file", "is a file"), ("folder/", "it has below/x")):
+        stages = LocalStages()
+        context = local_context(table.path, stages=stages)
+        with pytest.raises(InvalidRequestError, match=message):
+            batch_search(context, BatchSearch(), source(table.draw(2)), kind(str(tmp_path / name)))
+        assert stages.ran == []
+
+
+def test_no_rows_wanted_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="k is 0"):
+        BatchSearch(k=0)
+
+
 def test_what_does_not_fit_the_dataset_is_refused_before_any_work(tmp_path: Path) -> None:
     table = build_table(tmp_path / "t.lance", TableCase("IVF_FLAT", "l2", 1, "appended", "2.2"))
     out = ParquetOutput(str(tmp_path / "out"))

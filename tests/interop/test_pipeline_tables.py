@@ -180,6 +180,11 @@ def test_columns_versions_tags_and_branches_are_read(path: Path) -> None:
         source(path, version=1, tag="first").schema()
     with pytest.raises(InvalidRequestError, match="no dataset is named"):
         LanceDataSource({}).schema()
+    for columns in ("", " , ", "[]"):
+        with pytest.raises(InvalidRequestError, match="columns names none"):
+            source(path, columns=columns).schema()
+    with pytest.raises(InvalidRequestError, match="'verison'; did you mean 'version'"):
+        source(path, verison=1).schema()
 
 
 def test_the_version_of_a_reader_stays_though_others_write(path: Path) -> None:

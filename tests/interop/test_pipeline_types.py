@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lance_core.errors import UnsupportedFeatureError
-from pipeline.ingest import ingest_files
+from lance_core.errors import InvalidRequestError, UnsupportedFeatureError
+from pipeline.errors import StageFailedError
+from pipeline.ingest import Vectors, ingest_files
 from pipeline.ingest_sources import Sources
 from pipeline.ingest_target import Place
 from tests.pipeline_stages import local_context
@@ -128,3 +129,73 @@ def test_a_type_that_cannot_be_stored_is_refused_by_its_name(tmp_path, kind, val
     with pytest.raises(UnsupportedFeatureError, match="column 'x'"):
         ingested(tmp_path, file)
     assert not (tmp_path / "a.lance").exists()
+
+
+def typed(tmp_path, files, **types):
+    """Ingest some files whose columns are to become certain types."""
+    uri = str(tmp_path / "typed.lance")
+    sources = Sources(tuple(map(str, files)), types=types)
+    ingest_files(local_context(uri), sources, Place(uri))
+    return lance.dataset(uri).to_table()
+
+
+DECLARED = [
+    (pa.date32(), '"2026-11-28"', DAY),
+    (pa.time64("us"), '"01:02:03.5"', dt.time(1, 2, 3, 500_000)),
+    (pa.time32("s"), '"01:02:03"', TIME),
+    (pa.timestamp("us"), '"2026-11-28 01:02:03"', MOMENT),
+    (pa.float16(), "1.5", 1.5),
+    (pa.int8(), "7", 7),
+    (pa.string(), "7", "7"),
+    (pa.string(), "true", "true"),
+    (pa.string(), '"a"', "a"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), DECLARED, ids=str)
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_text_becomes_what_a_column_is_declared_to_be(tmp_path, kind, text, value, form):
+    file = tmp_path / f"rows.{form}"
+    lines = [f'{{"x": {text}}}', '{"x": null}'] if form == "jsonl" else ["x,y", f"{text},1", ",2"]
+    file.write_text("\n".join(lines) + "\n")
+    found = typed(tmp_path, [file], x=kind)["x"]
+    assert found.type == kind
+    assert found.to_pylist() == [value, None]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_of_several_types_go_together_as_declared(tmp_path, form):
+    files = [tmp_path / f"{number}.{form}" for number in range(2)]
+    for file, values in zip(files, ([1, None], ["a", "b"]), strict=True):
+        table = pa.table({"x": values})
+        if form == "parquet":
+            pq.write_table(table, file)
+        else:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+    with pytest.raises(InvalidRequestError, match="do not go together"):
+        typed(tmp_path, files)
+    assert typed(tmp_path, files, x=pa.string())["x"].to_pylist() == ["1", None, "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Empty CSV file$"),
+        ("x\n1,2\n", "Expected 1 columns, got 2: 1,2$"),
+        ("x,x\n1,2\n", 'rows.csv has several columns "x"; name them apart'),
+    ],
+)
+def test_types_are_advised_only_where_they_help(tmp_path, text, message):
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    with pytest.raises(InvalidRequestError, match=message):
+        typed(tmp_path, [file])
+    file.write_text("x\n" + "1\n" * 1_000_000 + "a\n")
+    with pytest.raises(StageFailedError, match="give the type of the column by --type"):
+        typed(tmp_path, [file])
+
+
+def test_a_dimension_of_no_column_is_refused():
+    with pytest.raises(InvalidRequestError, match="name their columns by --vector-column"):
+        Vectors(dimension=3)
