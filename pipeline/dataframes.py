@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
-from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError, UnsupportedFeatureError
 from pipeline.convert import Converter, OnBadVector, is_vector
@@ -26,6 +25,7 @@ from pipeline.ingest_target import Mode, Place, Target, commit_rows, plan_target
 from pipeline.job import JobContext, run_making_job
 from pipeline.journal import default_state_uri, new_job_id
 from pipeline.progress import Progress, make_progress
+from pipeline.spark_columns import check_type
 from pipeline.spark_stages import told, watched
 from pipeline.worker import report
 from pipeline.written_files import are_there, data_files
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from pyspark import Accumulator
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
 
     from lance_core.dataset import Dataset
     from pipeline.stages import Worker
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 _SPARK_METADATA = b"SPARK::metadata::json"
 _DIMENSION = "dim"
 _FLOAT_BYTES = 4
-_OPAQUE = frozenset(("variant", "geometry", "geography"))
 _ANSWER = "partition int, written binary, error string"
 _ANSWER_SCHEMA = pa.schema(
     [("partition", pa.int32()), ("written", pa.binary()), ("error", pa.string())]
@@ -225,7 +223,7 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
         A column has a type that Arrow has not, such as an interval of months or a variant.
     """
     for each in frame.schema:
-        _check_type(each.name, each.dataType)
+        check_type(each.name, each.dataType)
     try:
         schema = frame.limit(0).toArrow().schema
     except PySparkException as error:
@@ -252,23 +250,6 @@ def declared_dimensions(frame: DataFrame) -> dict[str, int]:
             raise InvalidRequestError(f'column "{each.name}" says that its dim is {size!r}')
         found[each.name] = size
     return found
-
-
-def _check_type(column: str, kind: DataType) -> None:
-    """Refuse types that would arrive as structs of their inner bytes, and be read as such."""
-    if kind.typeName() in _OPAQUE:
-        raise UnsupportedFeatureError(
-            f"the frame has a column {column!r} of {kind.typeName()}, which is not stored; cast it"
-            " to a string or to bytes"
-        )
-    if isinstance(kind, ArrayType):
-        _check_type(column, kind.elementType)
-    elif isinstance(kind, MapType):
-        _check_type(column, kind.keyType)
-        _check_type(column, kind.valueType)
-    elif isinstance(kind, StructType):
-        for part in kind:
-            _check_type(column, part.dataType)
 
 
 def _own_metadata(column: pa.Field) -> dict[bytes, bytes] | None:

@@ -18,10 +18,11 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.datasource_filters import PushedFilter, joined_filters, push_filters
 from pipeline.datasource_options import ReadOptions, table_options
+from pipeline.spark_columns import arrow_schema
 from pipeline.stream_parts import StreamTarget
 from pipeline.streaming import StreamWriter
 from pipeline.table_read import carried_options, plan_read, spark_schema, stored_schema
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
-
-_ZONE = "UTC"
 
 
 class FragmentPartition(InputPartition):
@@ -65,7 +64,7 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._read = plan_read(options, to_arrow_schema(schema, timezone=_ZONE))
+        self._read = plan_read(options, arrow_schema(schema))
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
         """Take filters that mean the same to a dataset, if that is asked for; yield the others."""
@@ -106,7 +105,7 @@ class LanceWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: dict[str, str], schema: StructType, *, replaces_all: bool) -> None:
-        rows = to_arrow_schema(schema, timezone=_ZONE)
+        rows = arrow_schema(schema)
         self._write = plan_write(options, rows, replaces_all=replaces_all)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
@@ -137,7 +136,7 @@ class LanceDataSource(DataSource):
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return what reads a version."""
-        carried = carried_options(to_arrow_schema(schema, timezone=_ZONE))
+        carried = carried_options(arrow_schema(schema))
         return LanceReader(ReadOptions.of({**carried, **self._plain_options}), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:

@@ -121,13 +121,32 @@ def check_spelling(options: Mapping[str, str]) -> None:
             raise InvalidRequestError(f"unknown option {name!r}; did you mean {close[0]!r}?")
 
 
+def check_write_options(options: Mapping[str, str]) -> None:
+    """Refuse options that rows are read by, and misspelt ones: they would have no effect.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is one.
+    """
+    check_spelling(options)
+    reading = [name for name in _OF_READS if name != "path" and name in options]
+    if len(reading) > 0:
+        raise InvalidRequestError(
+            f"{', '.join(reading)}: for reading only; rows are written to the newest version at the"
+            " path"
+        )
+
+
 def path_of(options: Mapping[str, str]) -> str:
     """Return the place of the dataset, or raise ``InvalidRequestError``."""
     path = options.get("path")
     if path is None:
         raise InvalidRequestError(
             'no dataset is named; give load("/data/a.lance"), or a path, in SQL too where rows are'
-            " written: INSERT INTO t WITH (path = '/data/a.lance') ..."
+            " written: INSERT INTO t WITH (path = '/data/a.lance') ...; of tables that are created"
+            " with columns or AS SELECT, Spark 4.3 forgets it: write the dataset first, then CREATE"
+            " TABLE t USING lance_py OPTIONS (path '/data/a.lance')"
         )
     # The path of a table in SQL comes as Hadoop writes it.
     return path.removeprefix("file:") if _HADOOP_FILE.match(path) is not None else path

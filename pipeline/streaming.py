@@ -17,10 +17,10 @@ from pyspark import TaskContext
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_core.errors import InvalidRequestError, LanceError
 from pipeline.errors import SparkFailedError
+from pipeline.spark_columns import arrow_schema
 from pipeline.stream_parts import EpochPart, StreamTarget, commit_parts, planned_write, write_part
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, target: StreamTarget, schema: StructType, *, replaces_all: bool) -> None:
         self._target = target
         self._replaces_all = replaces_all
-        self._rows = _arrow(schema)
+        self._rows = arrow_schema(schema)
         self._planned: TableWrite | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -106,7 +106,8 @@ class ForeachBatchWriter:
         """Write one micro-batch, unless it is there; Spark calls this on the driver."""
         query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY)
         _check_mode(query_id, replaces_all=self._replaces_all)
-        write = partial(_write_in_task, planned_write(self._target, _arrow(rows.schema)), query_id)
+        planned = planned_write(self._target, arrow_schema(rows.schema))
+        write = partial(_write_in_task, planned, query_id)
         found = rows.mapInArrow(write, "part binary").collect()
         parts = [pickle.loads(each.part) for each in found]  # noqa: S301 - of our own tasks
         outcome = commit_parts(self._target, parts, batch_id, replaces_all=self._replaces_all)
@@ -211,10 +212,6 @@ def _write_in_task(
 ) -> Iterator[pa.RecordBatch]:
     part = pickle.dumps(write_part(write, query_id, batches))
     yield pa.RecordBatch.from_arrays([pa.array([part], pa.binary())], ["part"])
-
-
-def _arrow(schema: StructType) -> pa.Schema:
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _check_mode(query_id: str | None, *, replaces_all: bool) -> None:

@@ -23,7 +23,7 @@ from lance_core.proto import table_pb2
 from lance_core.schema.arrow import parse_logical_type, to_arrow_field
 from lance_core.table.versions import list_manifests
 from pipeline.datasource_options import (
-    check_spelling,
+    check_write_options,
     flag_of,
     number_of,
     path_of,
@@ -135,7 +135,7 @@ def plan_write(options: Mapping[str, str], rows: pa.Schema, *, replaces_all: boo
 
 
 def _place(options: Mapping[str, str], *, replaces_all: bool) -> Place:
-    check_spelling(options)
+    check_write_options(options)
     return Place(
         uri=path_of(options),
         storage_options=dict(storage_options_of(options)) or None,

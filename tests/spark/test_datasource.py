@@ -178,3 +178,35 @@ def test_what_is_not_there_is_told_in_a_line_where_tracebacks_are_hidden(source,
         source.conf.unset(_HIDES)
     assert told in str(caught.value)
     assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option", ["version", "branch", "tag", "columns", "filter", "partitionRows"]
+)
+def test_a_write_refuses_what_only_reads_take(source, tmp_path, option):
+    writer = numbers(source).write.format("lance_py").mode("append").option(option, "1")
+    with pytest.raises(Exception, match=f"{option.lower()}: for reading only"):
+        writer.save(str(tmp_path / "t.lance"))
+    assert not (tmp_path / "t.lance").exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("array()", "column 'm' is array<void>"),
+        ("map()", "column 'm' is map<void,void>"),
+        ("interval '1' month", "column 'm' is interval month"),
+        ("array(parse_json('{}'))", "column 'm' of variant"),
+    ],
+)
+def test_a_column_that_no_dataset_holds_is_named(source, tmp_path, column, told):
+    rows = source.sql(f"select 1 as a, {column} as m")
+    with pytest.raises(Exception, match=told):
+        rows.write.format("lance_py").mode("append").save(str(tmp_path / "t.lance"))
+
+
+def test_a_table_whose_path_spark_forgets_says_how_to_make_it(source, tmp_path):
+    options = f"USING lance_py OPTIONS (path '{tmp_path / 't.lance'}')"
+    with pytest.raises(Exception, match="write the dataset first, then CREATE TABLE"):
+        source.sql(f"CREATE TABLE made {options} AS SELECT 1 AS a")
+    source.sql("DROP TABLE IF EXISTS made")
