@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    StreamingQueryException,
+)
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lance_core.errors import InvalidRequestError, LanceError
+from lance_core.errors import InvalidRequestError, LanceError, UnsupportedFeatureError
 from pipeline.errors import SparkFailedError
 from pipeline.spark_columns import arrow_schema
+from pipeline.spark_stages import told
 from pipeline.stream_parts import EpochPart, StreamTarget, commit_parts, planned_write, write_part
 
 if TYPE_CHECKING:
@@ -108,7 +113,10 @@ class ForeachBatchWriter:
         _check_mode(query_id, replaces_all=self._replaces_all)
         planned = planned_write(self._target, arrow_schema(rows.schema))
         write = partial(_write_in_task, planned, query_id)
-        found = rows.mapInArrow(write, "part binary").collect()
+        found = rows.mapInArrow(write, "part binary, error string").collect()
+        wrong = next((each.error for each in found if each.error is not None), None)
+        if wrong is not None:
+            raise InvalidRequestError(wrong)
         parts = [pickle.loads(each.part) for each in found]  # noqa: S301 - of our own tasks
         outcome = commit_parts(self._target, parts, batch_id, replaces_all=self._replaces_all)
         self._told(batch_id, outcome)
@@ -202,7 +210,7 @@ def run_file_stream(spark: SparkSession, files: FileStream, write: Write) -> Non
     except StreamingQueryException as error:
         if errors:
             raise errors[-1] from error
-        raise SparkFailedError(f"the stream was given up: {error}") from error
+        raise SparkFailedError(f"the stream was given up: {_first_line(error)}") from error
     finally:
         query.stop()
 
@@ -210,8 +218,14 @@ def run_file_stream(spark: SparkSession, files: FileStream, write: Write) -> Non
 def _write_in_task(
     write: TableWrite, query_id: str | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    part = pickle.dumps(write_part(write, query_id, batches))
-    yield pa.RecordBatch.from_arrays([pa.array([part], pa.binary())], ["part"])
+    part = error = None
+    try:
+        part = pickle.dumps(write_part(write, query_id, batches))
+    except (InvalidRequestError, UnsupportedFeatureError) as wrong:  # the same if tried again
+        error = told(wrong)
+    yield pa.RecordBatch.from_arrays(
+        [pa.array([part], pa.binary()), pa.array([error], pa.string())], ["part", "error"]
+    )
 
 
 def _check_mode(query_id: str | None, *, replaces_all: bool) -> None:
@@ -248,5 +262,14 @@ def _start(spark: SparkSession, files: FileStream, write: Write) -> StreamingQue
         return writer.trigger(processingTime=files.trigger).start()
     except AnalysisException as error:
         raise InvalidRequestError(
-            f"{files.folder} cannot be read as {files.file_format}: {error}"
+            f"{files.folder} cannot be read as {files.file_format}: {_first_line(error)}"
         ) from error
+    except IllegalArgumentException as error:
+        raise InvalidRequestError(
+            f"the stream cannot begin: {_first_line(error)}; a trigger is written '1 minute'"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what Spark says, without its plans and stacks."""
+    return str(error).strip().partition("\n")[0]

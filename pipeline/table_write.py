@@ -17,6 +17,7 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidRequestError,
     TypeMismatchError,
+    UnknownColumnError,
     UnsupportedFeatureError,
 )
 from lance_core.proto import table_pb2
@@ -125,6 +126,8 @@ def plan_write(options: Mapping[str, str], rows: pa.Schema, *, replaces_all: boo
     else:
         given = pa.schema([_field_of_table(field, dataset.snapshot.schema) for field in rows])
     dimensions = _dimensions(options, rows)
+    if dataset is not None and not is_new:
+        _check_dimensions(dataset, vectors_of(options))
     return TableWrite(
         place=place,
         read_version=0 if dataset is None else dataset.version,
@@ -168,6 +171,19 @@ def _dimensions(options: Mapping[str, str], rows: pa.Schema) -> dict[str, int]:
                     " numbers; give a number"
                 ) from None
     return {**told, **vectors_of(options)}
+
+
+def _check_dimensions(dataset: Dataset, wanted: Mapping[str, int]) -> None:
+    """Refuse dimensions that the vectors of a dataset have not."""
+    for name, dimension in wanted.items():
+        if name not in dataset.schema.names:
+            raise UnknownColumnError(name, dataset.schema.names, where="the columns of vectors")
+        kind = dataset.schema.field(name).type
+        if not (pa.types.is_fixed_size_list(kind) and kind.list_size == dimension):
+            raise InvalidRequestError(
+                f"column {name!r} of the dataset is {kind}, not vectors of {dimension} numbers;"
+                " leave the dimension out, or write to another dataset"
+            )
 
 
 def _field_of_new(field: pa.Field) -> pa.Field:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from lance_core.dataset import open_dataset
-from lance_core.errors import InvalidRequestError, TypeMismatchError
+from lance_core.errors import InvalidRequestError, LanceError, TypeMismatchError
 from pipeline import register
 from pipeline.stream_files import FileStream
 from pipeline.streaming import foreach_batch_writer, run_file_stream
@@ -161,3 +161,28 @@ def test_lines_of_files_are_streamed_and_errors_are_those_of_the_writer(spark, t
     for _ in range(2):
         run_file_stream(spark, files, foreach_batch_writer(str(target)))
     assert ids(target) == [0, 1, 2]
+
+
+def test_rows_that_are_no_vectors_of_the_dimension_are_told_in_a_line(
+    spark, folder, tmp_path, target
+):
+    files = FileStream(str(folder), "parquet", str(tmp_path / "checkpoint"))
+    wrong = foreach_batch_writer(str(target), vectors={"vector": DIMENSION + 1})
+    with pytest.raises(InvalidRequestError, match=f"a list has {DIMENSION} items") as told:
+        run_file_stream(spark, files, wrong)
+    assert "Traceback" not in str(told.value)
+    with pytest.raises(InvalidRequestError, match="leave the dimension out, or write to another"):
+        run_file_stream(
+            spark, files, foreach_batch_writer(str(target), vectors={"vector": DIMENSION})
+        )
+
+
+def test_a_stream_that_cannot_begin_or_go_on_is_told_in_a_line(spark, folder, tmp_path, target):
+    write = foreach_batch_writer(str(target))
+    files = FileStream(str(folder), "parquet", str(tmp_path / "checkpoint"), "soon")
+    with pytest.raises(InvalidRequestError, match="a trigger is written '1 minute'"):
+        run_file_stream(spark, files, write)
+    files = FileStream(str(folder), "json", str(tmp_path / "checkpoint"))
+    with pytest.raises(LanceError) as told:
+        run_file_stream(spark, files, write)
+    assert "\n" not in str(told.value)

@@ -121,8 +121,12 @@ def test_what_cannot_be_made_a_vector_makes_no_dataset(tmp_path, uri):
 
 
 def test_a_dataset_that_is_there_keeps_its_columns(target, uri):
-    write_dataset(uri, pa.table({"id": [1]}))
+    table = pa.table({"id": [1], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))})
+    write_dataset(uri, table)
     assert planned_write(target, pa.schema([("id", pa.int64())])).read_version == 1
+    write_dataset(uri, pa.table({"id": [1]}), mode="overwrite")
+    with pytest.raises(UnknownColumnError, match="the columns of vectors"):
+        planned_write(target, pa.schema([("id", pa.int64())]))
 
 
 def test_a_name_needs_a_checkpoint_and_rows_outside_of_a_query_a_name(target, uri):
