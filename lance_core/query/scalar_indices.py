@@ -40,6 +40,7 @@ _PREFERENCE = {  # exact ones first, then by how few rows are left to look at
 }
 _CONTESTED = "other segments of the index claim the same fragments"
 _NO_COVERAGE = "it covers no fragment of this version"
+_NO_ZONES = "its file has no zones of the fragments that it covers: rebuild it"
 _KEPT_BYTES = 512
 """What keeping the indices of a column, or a segment of theirs, takes beside the coverage."""
 
@@ -186,29 +187,40 @@ class ScalarIndices:
         return ColumnIndices(tuple(indices), tuple(skipped), _nbytes(indices, skipped))
 
     def _covering(self, metadata: IndexMetadata, field_id: FieldId) -> CoveringSegment | Unusable:
-        kind = classify(metadata)
-        if isinstance(kind, Unusable):
-            return kind
-        if not kind.may_be_scalar:
-            return Unusable(f"a {kind} index answers no condition")
+        obstacle = _obstacle(metadata)
+        if obstacle is not None:
+            return obstacle
         history = None if self._reuse is None else self._reuse.history
         live = BitMap(self._snapshot.fragments_by_id)
         coverage = effective_coverage(metadata, live, history)
         coverage -= doubtful_coverage(metadata, live, history)
-        obstacle = self._obstacle(metadata, field_id) if coverage else Unusable(_NO_COVERAGE)
-        return CoveringSegment(metadata, coverage) if obstacle is None else obstacle
+        if not coverage:
+            return Unusable(_NO_COVERAGE)
+        segment = self._usable(metadata, field_id)
+        if isinstance(segment, Unusable):
+            return segment
+        if isinstance(segment, ZoneSegment):
+            return self._covering_zones(metadata, segment, coverage)
+        return CoveringSegment(metadata, coverage)
 
-    def _obstacle(self, metadata: IndexMetadata, field_id: FieldId) -> Unusable | None:
-        """Return what keeps a segment from being used, once it is opened."""
+    def _usable(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment | Unusable:
+        """Open a segment, or tell what keeps it from being used."""
         try:
-            segment = self._open(metadata, field_id)
+            return self._open(metadata, field_id)
         except UnusableSegmentError as error:
             return Unusable(error.reason)
         except UnsupportedFeatureError as error:
             return Unusable(str(error))
-        if isinstance(segment, ZoneSegment) and segment.may_lack_rows(self._num_rows()):
+
+    def _covering_zones(
+        self, metadata: IndexMetadata, segment: ZoneSegment, coverage: BitMap
+    ) -> CoveringSegment | Unusable:
+        """Leave out fragments without zones: the manifest may name those that rows moved to."""
+        if segment.may_lack_rows(self._num_rows()):
             return Unusable(MISPLACED)
-        return None
+        zoned = segment.zones.fragments
+        coverage &= zoned if self._reuse is None else self._reuse.history.fold(zoned)
+        return CoveringSegment(metadata, coverage) if coverage else Unusable(_NO_ZONES)
 
     def _open(self, metadata: IndexMetadata, field_id: FieldId) -> ScalarSegment:
         snapshot = self._snapshot
@@ -223,6 +235,14 @@ class ScalarIndices:
         if self._reuse is not None:
             num_rows |= rows_of_old_fragments(self._reuse)
         return num_rows
+
+
+def _obstacle(metadata: IndexMetadata) -> Unusable | None:
+    """Tell what keeps a segment from answering conditions, before it is opened."""
+    kind = classify(metadata)
+    if isinstance(kind, Unusable):
+        return kind
+    return None if kind.may_be_scalar else Unusable(f"a {kind} index answers no condition")
 
 
 def _uncontested(segments: Sequence[CoveringSegment]) -> Iterator[CoveringSegment]:

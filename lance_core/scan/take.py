@@ -253,11 +253,14 @@ def _checked_group(
     fragment_id, largest_offset = divmod(largest, 1 << OFFSET_BITS)
     fragment = snapshot.fragments_by_id.get(FragmentId(fragment_id))
     if fragment is None:
-        raise InvalidRequestError(f"version {snapshot.version} has no fragment {fragment_id}")
+        raise InvalidRequestError(
+            f"row {largest} is no row of version {snapshot.version}: there is no fragment"
+            f" {fragment_id}"
+        )
     if largest_offset >= fragment.physical_rows:
         raise InvalidRequestError(
-            f"row {largest_offset} is asked for, fragment {fragment_id} has"
-            f" {fragment.physical_rows}"
+            f"row {largest} is no row of version {snapshot.version}: fragment {fragment_id} has"
+            f" {fragment.physical_rows} rows"
         )
     return _Group(fragment, positions, row_offsets)
 

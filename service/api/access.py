@@ -75,16 +75,14 @@ class Access:
     Raises
     ------
     ValueError
-        A file cannot be read.
+        A file cannot be read; says which setting names it.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._is_open = not settings.asks_for_keys
         self._keys = {key: Caller(f"key {key[:15]}") for key in settings.api_keys}
         self._file = (
-            None
-            if settings.api_keys_file is None
-            else WatchedFile(Path(settings.api_keys_file), load_keys)
+            None if settings.api_keys_file is None else _watched(Path(settings.api_keys_file))
         )
         self._tokens = _token_check(settings)
         self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {_METRICS}
@@ -143,13 +141,22 @@ class Access:
         return found
 
 
+def _watched(path: Path) -> WatchedFile[Mapping[str, Caller]]:
+    try:
+        return WatchedFile(path, load_keys)
+    except ValueError as error:
+        raise ValueError(f"api_keys_file: {error}") from error
+
+
 def _token_check(settings: Settings) -> TokenCheck | None:
     place, audience, issuer = settings.jwt_keys, settings.jwt_audience, settings.jwt_issuer
     if place is None or audience is None or issuer is None:
         return None
-    return TokenCheck(
-        open_signing_keys(place), audience=audience, issuer=issuer, claim=settings.jwt_claim
-    )
+    try:
+        keys = open_signing_keys(place)
+    except ValueError as error:
+        raise ValueError(f"jwt_keys: {error}") from error
+    return TokenCheck(keys, audience=audience, issuer=issuer, claim=settings.jwt_claim)
 
 
 def _bearer(value: bytes | None) -> bytes | None:

@@ -19,6 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 V = TypeVar("V")
 
 _INT64_BOUND = 2**63
+_OBJECT_TYPES = frozenset(("model_type", "model_attributes_type", "dict_type"))
 _WHOLE = "Input should be an integer of at most 64 bits"
 
 
@@ -82,6 +83,8 @@ def _first_mistake(error: ValidationError, place: tuple[str, ...]) -> str:
     mistake = error.errors(include_url=False, include_context=False)[0]
     given = mistake["input"]
     wanted = _WHOLE if _is_too_long_integer(mistake["type"], given) else mistake["msg"]
+    if mistake["type"] in _OBJECT_TYPES:  # its text names a class of ours
+        wanted = "Input should be an object"
     return f"{as_path((*place, *mistake['loc']))}: {wanted}, not {as_json(given)}"
 
 

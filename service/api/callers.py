@@ -79,7 +79,10 @@ class Caller:
             return False
         if self.tables is None or self.beginnings is None:
             return True
-        name = _identifier(database, *table.namespace.parts, table.name)
+        parts = (*table.namespace.parts, table.name)
+        if any(_BETWEEN_PARTS in part for part in parts):
+            return False  # it would read like another table's
+        name = _identifier(database, *parts)
         return name in self.tables or name.startswith(self.beginnings)
 
     def may_enter(self, database: str | None, namespace: Namespace = _ROOT) -> bool:
@@ -91,6 +94,8 @@ class Caller:
             return False
         if self.tables is None or self.beginnings is None:
             return True
+        if any(_BETWEEN_PARTS in part for part in namespace.parts):
+            return False  # as in `may_read`
         name = _identifier(database, *namespace.parts)
         if name == "":
             return True

@@ -59,9 +59,9 @@ def timeout_s(exchange: Exchange, timeout_ms: int | None = None) -> float:
     )
 
 
-def _milliseconds(header: str) -> int:
+def _milliseconds(header: str) -> float:
     if not header.isascii() or not header.isdigit():
         raise InvalidRequestError(
             f"x-request-timeout-ms is {as_json(header)}; it must be a whole number of milliseconds"
         )
-    return int(header)
+    return float(header)  # of any length: more digits than Python reads as a whole number

@@ -18,6 +18,28 @@ DEFAULT_DELIMITER = "$"
 _KNOWN_NAMES = 1024
 
 
+def parse_name(raw_segment: str) -> str:
+    """Return what a path segment spells, as it came over the wire.
+
+    A ``+`` is a blank: pylance's ``RestNamespace`` writes one so, and ``+`` itself as ``%2B``, as
+    all clients do (observed).
+
+    Examples
+    --------
+    >>> parse_name("my+idx"), parse_name("my%20idx"), parse_name("a%2Bb")
+    ('my idx', 'my idx', 'a+b')
+
+    Raises
+    ------
+    InvalidRequestError
+        It is not UTF-8.
+    """
+    try:
+        return unquote_to_bytes(raw_segment.replace("+", " ")).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"the identifier {as_json(raw_segment)} is not UTF-8") from error
+
+
 @lru_cache(_KNOWN_NAMES)
 def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[str, ...]:
     """Return the parts of an identifier.
@@ -28,7 +50,7 @@ def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[s
         One path segment as it came over the wire, still percent-encoded. (Decoding a whole path
         first would turn an encoded slash inside a name into a separator.)
     delimiter
-        What stands between parts; clients may choose another one by query parameter.
+        What stands between parts, not empty; clients may choose another one by query parameter.
 
     Examples
     --------
@@ -37,12 +59,7 @@ def parse_parts(raw_segment: str, delimiter: str = DEFAULT_DELIMITER) -> tuple[s
     >>> parse_parts("$")
     ()
     """
-    if delimiter == "":
-        raise InvalidRequestError("the delimiter is empty; leave it out to use $")
-    try:
-        text = unquote_to_bytes(raw_segment).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidRequestError(f"the identifier {as_json(raw_segment)} is not UTF-8") from error
+    text = parse_name(raw_segment)
     if text == delimiter:
         return ()
     parts = tuple(text.split(delimiter))

@@ -140,7 +140,7 @@ class KeysOfIssuer:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if not url.startswith(("https://", *_LOCAL)):
-            raise ValueError("jwt_keys: it must be an https URL, or a file")
+            raise ValueError("it must be an https URL, or a file")
         self._url = url
         self._fetch = _fetch if fetch is None else fetch
         self._now = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lance_core.errors import InvalidRequestError
 from service.api.bodies import check, load_object, read_body
 from service.api.client_watch import ClientWatch
 from service.api.demands import freshness_of
@@ -82,6 +83,8 @@ class Call:
         parameters = dict(request.query_params) if request.scope["query_string"] else {}
         prefix = exchange.header(_DATABASE_PREFIX)
         delimiter = parameters.get("delimiter", DEFAULT_DELIMITER)
+        if delimiter == "":
+            raise InvalidRequestError("the delimiter is empty; leave it out to use $")
         raw_id: str | None = request.path_params.get("id")
         parts = () if raw_id is None else parse_parts(raw_id, delimiter)
         found, inside = services.catalog.find(

@@ -112,7 +112,10 @@ class TokenCheck:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "aud", "iss"]},
             )
-        except (jwt.PyJWTError, ValueError) as error:
+        except (jwt.DecodeError, ValueError) as error:  # whose text is of the library's insides
+            text = "it is signed otherwise" if _is_of_signature(error) else "it is no JWT"
+            raise UnauthenticatedError(f"the bearer token is not accepted: {text}") from error
+        except jwt.PyJWTError as error:
             raise UnauthenticatedError(f"the bearer token is not accepted: {error}") from error
 
     def _to_caller(self, claims: Mapping[str, object]) -> Caller:
@@ -128,6 +131,10 @@ class TokenCheck:
                 f" {mistake['msg']}"
             ) from error
         return Caller.of(str(claims.get("sub", "token without subject")), rights)
+
+
+def _is_of_signature(error: Exception) -> bool:
+    return isinstance(error, jwt.InvalidSignatureError)
 
 
 def _times_of(claims: Mapping[str, Any]) -> tuple[float, float]:

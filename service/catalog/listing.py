@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from service.catalog.confinement import Confinement
 
 
+_HIDDEN = "."
+
+
 class Listing:
     """The folders below the root: ``NAME.lance`` is a table, any other one a namespace.
 
@@ -90,7 +93,8 @@ class Listing:
             return
         self._confinement.check(self._place(namespace))
         *above, own = namespace.parts
-        if _is_table(own) or own not in self._folders(Namespace(tuple(above))):
+        hides = any(_is_table(part) or part.startswith(_HIDDEN) for part in namespace.parts)
+        if hides or own not in self._folders(Namespace(tuple(above))):
             raise NamespaceNotFoundError(f"namespace '{namespace}' not found")
 
     def _readable_folders(self, namespace: Namespace) -> list[str]:
@@ -108,7 +112,7 @@ class Listing:
         return [
             folder
             for folder in folders
-            if not folder.startswith(".") and self._may_enter(f"{place}/{folder}")
+            if not folder.startswith(_HIDDEN) and self._may_enter(f"{place}/{folder}")
         ]
 
     def _may_enter(self, place: str) -> bool:

@@ -9,7 +9,7 @@ import ssl
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
@@ -21,6 +21,8 @@ from service.api.text_models import require_text_model
 from service.catalog.confinement import local_path
 from service.cli.bounded_heads import BoundedHeads
 from service.cli.settings_options import Config, Root, Set, settings_of
+from service.cli.tls_files import check_tls_files
+from service.cli.workers import Workers
 from service.settings_sources import CONFIG_VARIABLE, to_environment
 from service.telemetry.json_logging import configure_logging
 from service.telemetry.metrics import DIRECTORY_VARIABLE
@@ -81,6 +83,7 @@ def serve(
     _require_text_model(settings)
     _require_key_or_loopback(settings)
     _require_access(settings)
+    _require_tls(settings)
     os.environ.pop(CONFIG_VARIABLE, None)
     os.environ.update(to_environment(settings))
     configure_logging(settings.log_level)
@@ -93,28 +96,35 @@ def serve(
 
 
 def _run(settings: Settings) -> None:
-    uvicorn.run(
-        _APP,
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        loop="uvloop",
-        http=BoundedHeads,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_worker_healthcheck=_WORKER_START_S,
-        timeout_graceful_shutdown=settings.drain_timeout_s,
-        ssl_certfile=settings.tls_certificate,
-        ssl_keyfile=settings.tls_key,
-        ssl_keyfile_password=settings.tls_key_password,
-        ssl_ca_certs=settings.tls_client_ca,
-        ssl_cert_reqs=ssl.CERT_NONE if settings.tls_client_ca is None else ssl.CERT_REQUIRED,
-    )
+    options = _server_options(settings)
+    if settings.workers == 1:
+        uvicorn.run(_APP, **options)
+        return
+    config = uvicorn.Config(_APP, workers=settings.workers, **options)
+    Workers(config, [config.bind_socket()]).run()
+
+
+def _server_options(settings: Settings) -> dict[str, Any]:
+    return {
+        "factory": True,
+        "host": settings.host,
+        "port": settings.port,
+        "loop": "uvloop",
+        "http": BoundedHeads,
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": _KEEP_ALIVE_S,
+        "timeout_worker_healthcheck": _WORKER_START_S,
+        "timeout_graceful_shutdown": settings.drain_timeout_s,
+        "ssl_certfile": settings.tls_certificate,
+        "ssl_keyfile": settings.tls_key,
+        "ssl_keyfile_password": settings.tls_key_password,
+        "ssl_ca_certs": settings.tls_client_ca,
+        "ssl_cert_reqs": ssl.CERT_NONE if settings.tls_client_ca is None else ssl.CERT_REQUIRED,
+    }
 
 
 def _allow_many_files() -> None:
@@ -157,6 +167,13 @@ def _require_text_model(settings: Settings) -> None:
 def _require_access(settings: Settings) -> None:
     try:
         Access(settings)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _require_tls(settings: Settings) -> None:
+    try:
+        check_tls_files(settings)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

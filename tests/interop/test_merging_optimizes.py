@@ -166,3 +166,60 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path) -> None:
     assert all(segment.uuid in each.where for each in verified(tmp_path))  # older versions have it
     assert after.count_rows(filter=CONDITIONS["id"]) == 270 - 27
     assert len(list((tmp_path / "_indices").iterdir())) == 2 * len(INDICES)
+
+
+def check_conditions(root: Path) -> None:
+    """Compare answers by all indices, ours and pylance's, with a scan."""
+    ours, theirs = lance_core.open_dataset(root), lance.dataset(str(root))
+    for column, condition in CONDITIONS.items():
+        expected = theirs.scanner(["id"], filter=condition, use_scalar_index=False).to_table()
+        assert len(expected) > 0
+        assert theirs.to_table(["id"], filter=condition)["id"].sort() == expected["id"].sort()
+        found = ours.scan(["id"], filter=condition).read_all()
+        assert found["id"].sort() == expected["id"].sort(), column
+
+
+def changed(root: Path, how: str, by: str) -> None:
+    """Commit something; pylance then says that indices cover the fragments rows were moved to."""
+    if how == "append":
+        if by == "us":
+            lance_core.open_dataset(root).append(rows(NUM_ROWS))
+        else:
+            lance.write_dataset(rows(NUM_ROWS), str(root), mode="append")
+    elif by == "us":
+        lance_core.open_dataset(root).delete("id % 10 = 4")
+        lance_core.open_dataset(root).append(rows(NUM_ROWS))
+    else:
+        lance.dataset(str(root)).update({"zoned": "555.0", "probed": "555"}, where="id % 10 = 4")
+
+
+@pytest.mark.parametrize("steps", [[0, 2], [1], [5]], ids=str)
+@pytest.mark.parametrize("how", ["append", "change"])
+@pytest.mark.parametrize("by", ["us", "pylance"])
+def test_indices_that_follow_a_compaction_are_extended_with_all_their_rows(
+    tmp_path: Path, by: str, how: str, steps: list[int]
+) -> None:
+    lance.write_dataset(rows(0), str(tmp_path), max_rows_per_file=NUM_ROWS // 3)
+    for column, kind in INDICES.items():
+        lance_core.open_dataset(tmp_path).create_index(column, kind)
+    lance_core.open_dataset(tmp_path).compact(indices="defer")
+    changed(tmp_path, how, by)
+    check_conditions(tmp_path)
+    for number in steps:
+        lance_core.open_dataset(tmp_path).optimize_indices(num_segments_to_merge=number)
+        check_conditions(tmp_path)
+    assert verified(tmp_path) == []
+
+
+def test_fragments_of_which_an_index_has_no_zones_are_scanned(tmp_path: Path) -> None:
+    """As pylance's commit says that they are covered, and the compaction was forgotten."""
+    lance.write_dataset(rows(0), str(tmp_path), max_rows_per_file=NUM_ROWS // 3)
+    for column in OF_ZONES:
+        lance_core.open_dataset(tmp_path).create_index(column, INDICES[column])
+    lance_core.open_dataset(tmp_path).compact(indices="defer")
+    changed(tmp_path, "append", "pylance")
+    lance.dataset(str(tmp_path)).drop_index("__lance_frag_reuse")
+    dataset = lance_core.open_dataset(tmp_path)
+    for column in OF_ZONES:
+        expected = dataset.scan(["id"], filter=CONDITIONS[column], use_index=False).read_all()
+        assert dataset.scan(["id"], filter=CONDITIONS[column]).read_all() == expected

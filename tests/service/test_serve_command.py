@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -23,7 +24,6 @@ from tests.serve_process import serve, wait_until_healthy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 def wait_until_refused(url: str) -> None:
@@ -95,6 +95,56 @@ def test_keys_are_reloaded_without_a_restart(tmp_path: Path) -> None:
         assert process.poll() is None
 
 
+@pytest.mark.slow
+def test_workers_read_keys_anew_and_stay_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "keys.yaml"
+    file.write_text(keys_of("old"))
+    options = ["--set", f"api_keys_file={file}", "--workers", "2"]
+    with serve(tmp_path, *options, wait=wait_until_healthy) as (process, port):
+        url = f"http://127.0.0.1:{port}/v1/table"
+        before = workers_of(process)
+        file.write_text(keys_of("new"))
+        process.send_signal(signal.SIGHUP)
+        answers: list[int] = []
+        for _ in range(200):
+            answers.append(httpx.get(url, headers={"x-api-key": "new"}).status_code)
+            if answers[-20:] == [200] * 20:
+                break
+            time.sleep(0.05)
+        assert answers[-20:] == [200] * 20
+        assert {*answers} <= {200, 401}
+        assert workers_of(process) == before
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        lines = [orjson.loads(line) for line in process.stderr.read().splitlines()]
+    assert sum("keys.yaml anew" in line["message"] for line in lines) >= 2
+
+
+@pytest.mark.slow
+def test_workers_that_finish_take_no_new_connections(tmp_path: Path) -> None:
+    with serve(tmp_path, "--workers", "2", wait=wait_until_healthy) as (process, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(
+                b"POST /v1/table/nope/describe HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{"
+            )
+            httpx.get(f"http://127.0.0.1:{port}/health")
+            process.send_signal(signal.SIGTERM)
+            wait_until_refused(f"http://127.0.0.1:{port}/health")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), timeout=10)
+            connection.sendall(b"}")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 404 ")
+        process.wait(30)
+
+
+def workers_of(process: Any) -> set[str]:
+    """Return the processes of the servers, which answer on ports of their own threads."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {
+        each for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()
+    }
+
+
 def keys_of(key: str) -> str:
     return f"keys: [{{name: somebody, sha256: {digest_of(key).removeprefix('sha256:')}}}]"
 
@@ -126,7 +176,10 @@ def clean() -> Iterator[None]:
         (["--root", ".", "--set", "port"], "NAME=VALUE"),
         (["--root", ".", "--config", "/no/such/file.toml"], "No such file"),
         (["--root", ".", "--set", "jwt_keys=x.json"], "jwt_audience"),
-        (["--root", ".", "--set", "api_keys_file=/no/such/file.yaml"], "No such file"),
+        (["--root", ".", "--set", "api_keys_file=/no/such/file.yaml"], "api_keys_file: /no/such"),
+        (["--root", ".", "--set", "tls_certificate=/no/such.pem"], "tls_certificate: there is no"),
+        (["--root", ".", "--set", "tls_certificate=pyproject.toml"], "tls_certificate, tls_key"),
+        (["--root", ".", "--set", "tls_client_ca=pyproject.toml"], "tls_client_ca"),
     ],
     ids=repr,
 )

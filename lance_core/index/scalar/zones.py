@@ -55,6 +55,11 @@ class Zones:
         """Memory held."""
         return int(self.fragment_ids.nbytes + self.starts.nbytes + self.ends.nbytes)
 
+    @property
+    def fragments(self) -> BitMap:
+        """Fragments that there are zones of."""
+        return BitMap(np.unique(self.fragment_ids).tolist())
+
     def __len__(self) -> int:
         return len(self.starts)
 

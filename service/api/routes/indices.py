@@ -15,6 +15,7 @@ from service.api.bodies import given_or
 from service.api.conditional import tagged
 from service.api.demands import timeout_s
 from service.api.documented import documented
+from service.api.identifiers import parse_name
 from service.api.index_answers import index_entry, index_statistics
 from service.api.json_answers import json_answer
 from service.api.models.answers import IndexStatistics, Indices, PrewarmAnswer
@@ -56,7 +57,7 @@ async def list_indices(request: Request) -> Response:
 )
 async def describe_index(request: Request) -> Response:
     """Tell the kind of an index, and how many rows it covers."""
-    name: str = request.path_params["name"]
+    name = parse_name(request.path_params["name"])
     return await on_io_lane(request, partial(_describe, name))
 
 
@@ -68,7 +69,7 @@ async def describe_index(request: Request) -> Response:
 )
 async def prewarm_index(request: Request) -> Response:
     """Load an index into memory, as far as the cache goes; stops when the caller goes away."""
-    name: str = request.path_params["name"]
+    name = parse_name(request.path_params["name"])
     return await watched_on_io_lane(request, partial(_prewarm, name))
 
 
@@ -93,9 +94,16 @@ def _listed(call: Call, body: IndexListBody, dataset: Dataset) -> Response:
 
 
 def _describe(name: str, call: Call) -> Response:
-    body = call.body(VersionedBody)
-    index = call.run(body, lambda dataset: dataset.index_statistics(name))
-    return json_answer(index_statistics(index))
+    def described(dataset: Dataset) -> Response:
+        return tagged(
+            call,
+            dataset,
+            lambda: json_answer(
+                index_statistics(dataset.index_statistics(name)), version=dataset.version
+            ),
+        )
+
+    return call.run(call.body(VersionedBody), described)
 
 
 def _prewarm(name: str, call: Call, watch: ClientWatch) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from service.catalog.database import Database
 
 router = APIRouter(tags=["listings"])
+
+_NAME_OF_LANCEDB = re.compile(r"[A-Za-z0-9_.-]+")
+"""Names of tables that LanceDB's clients take (rest-api page, section 1)."""
 
 
 @router.get(
@@ -84,7 +89,9 @@ def _ids_in(call: Call, database: Database) -> Iterator[str]:
     for namespace, name in database.listing.all_tables(call.namespace):
         if not caller.may_read(database.name, TableName(namespace, name)):
             continue
-        yield call.delimiter.join((*above, *namespace.parts[depth:], name))
+        parts = (*above, *namespace.parts[depth:], name)
+        if not any(call.delimiter in part for part in parts):  # else the identifier leads nowhere
+            yield call.delimiter.join(parts)
 
 
 def _tables(call: Call) -> Response:
@@ -94,7 +101,14 @@ def _tables(call: Call) -> Response:
     caller, within = call.exchange.caller, call.namespace
     names = call.found.listing.tables(within)
     shown = [each for each in names if caller.may_read(call.found.name, TableName(within, each))]
-    return _page(call, "tables", shown)
+    return _page(call, "tables", filter(partial(_can_be_named, call), shown))
+
+
+def _can_be_named(call: Call, name: str) -> bool:
+    """Tell whether the caller can name a table: LanceDB's clients refuse a whole list else."""
+    if call.exchange.dialect is Dialect.LANCEDB:
+        return _NAME_OF_LANCEDB.fullmatch(name) is not None
+    return call.delimiter not in name
 
 
 def _namespaces(call: Call) -> Response:

@@ -62,7 +62,8 @@ async def ready(request: Request) -> Response:
 
 def _open_table(call: Call) -> Response:
     dataset = call.database.open(call.table, LATEST, freshness_of(call.exchange))
-    return json_answer({"status": "ready", "table": str(call.table), "version": dataset.version})
+    name = call.exchange.record.table  # with the database, where it has a name
+    return json_answer({"status": "ready", "table": name, "version": dataset.version})
 
 
 @router.get(

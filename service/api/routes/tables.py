@@ -157,7 +157,10 @@ def _stats(dataset: Dataset) -> dict[str, int]:
 
 
 def _exists(call: Call) -> Response:
-    return call.run(call.body(VersionedBody), lambda _: Response())
+    return call.run(
+        call.body(VersionedBody),
+        lambda dataset: Response(headers={"x-lancedb-version": str(dataset.version)}),
+    )
 
 
 def _count(call: Call, watch: ClientWatch) -> Response:
