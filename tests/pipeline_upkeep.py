@@ -86,8 +86,12 @@ class Kept:
                 COLUMNS[kind], kind, name=f"of_{kind.lower()}", **PARAMETERS[kind]
             )
 
-    def append(self, ids: Sequence[int]) -> None:
-        self.dataset.append(rows(ids))
+    def append(self, ids: Sequence[int], *, by_pylance: bool = False) -> None:
+        """Append rows; pylance then names in indices the fragments that their rows moved to."""
+        if by_pylance:
+            lance.write_dataset(rows(ids), str(self.root), mode="append")
+        else:
+            self.dataset.append(rows(ids))
         self.ids |= BitMap(ids)
 
     def delete(self, ids: Iterable[int]) -> None:

@@ -91,12 +91,15 @@ def test_graphs_with_deleted_rows_are_not_deferred(
     assert verified(tmp_path) == []
 
 
+@pytest.mark.parametrize("by_pylance", [False, True])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:])
-def test_rows_are_found_after_indices_are_optimized(tmp_path: Path, scenario: str) -> None:
+def test_rows_are_found_after_indices_are_optimized(
+    tmp_path: Path, scenario: str, by_pylance: bool
+) -> None:
     kept = made(tmp_path)
     kept.index(*WITHOUT_GRAPH)
     played(kept, scenario)
-    kept.append(range(600, 680))
+    kept.append(range(600, 680), by_pylance=by_pylance)
     kept.delete([601, 4])
     kept.dataset.optimize_indices()
     kept.check(*WITHOUT_GRAPH)
