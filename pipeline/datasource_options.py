@@ -35,7 +35,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidRequestError
-from pipeline.worker import dataset_anew
+from pipeline.worker import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +108,7 @@ class OpenedVersion:
 
     def dataset(self) -> Dataset:
         """Open it, with the cache of this process."""
-        return dataset_anew(
+        return dataset_at(
             self.uri, self.version, dict(self.storage_options) or None, branch=self.branch
         )
 

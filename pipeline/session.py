@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -174,12 +176,14 @@ def make_session(
 
 def stop_session(spark: SparkSession) -> None:
     """Stop a session and the JVM that it ran in, and wait until that has ended."""
-    spark.stop()
     gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    with suppress(Py4JError, OSError):  # it has died already
+        spark.stop()
     if gateway is None:
         return
-    process = getattr(gateway, "proc", None)
-    gateway.shutdown()
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
     if process is not None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import traceback
 import uuid
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import InheritableThread, TaskContext
 
 from lance_core.errors import InvalidRequestError, LanceError, UnsupportedFeatureError
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_TASKS = 20_000
+_NO_JVM = (
+    "Spark's JVM has died, perhaps for lack of memory; run the command again, with its --job-id"
+)
 _POLL_S = 0.25
 _MAX_TEXT = 2000
 _MAX_REPORT = 20_000
@@ -134,10 +139,15 @@ def watched(
         while thread.is_alive():
             thread.join(_POLL_S)
             _show(context, group, phase, rows)
+    except (Py4JNetworkError, OSError) as error:
+        raise SparkFailedError(_NO_JVM) from error
     except BaseException:  # above all the user's Ctrl-C
-        context.cancelJobGroup(group)
+        with suppress(Py4JError, OSError):
+            context.cancelJobGroup(group)
         raise
     if errors:
+        if isinstance(errors[0], (Py4JNetworkError, OSError, EOFError)):
+            raise SparkFailedError(_NO_JVM) from errors[0]
         text = str(errors[0])[:_MAX_REPORT]
         raise SparkFailedError(f"stage {phase.name!r} was given up: {text}") from errors[0]
     return found[0]

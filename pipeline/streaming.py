@@ -13,10 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import (
-    AnalysisException,
     IllegalArgumentException,
+    PySparkException,
     StreamingQueryException,
 )
 from pyspark.sql import SparkSession
@@ -260,16 +261,18 @@ def _start(spark: SparkSession, files: FileStream, write: Write) -> StreamingQue
         if files.trigger is None:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=files.trigger).start()
-    except AnalysisException as error:
-        raise InvalidRequestError(
-            f"{files.folder} cannot be read as {files.file_format}: {_first_line(error)}"
-        ) from error
     except IllegalArgumentException as error:
         raise InvalidRequestError(
             f"the stream cannot begin: {_first_line(error)}; a trigger is written '1 minute'"
+        ) from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise InvalidRequestError(
+            f"{files.folder} cannot be read as {files.file_format}: {_first_line(error)}"
         ) from error
 
 
 def _first_line(error: Exception) -> str:
     """Return what Spark says, without its plans and stacks."""
-    return str(error).strip().partition("\n")[0]
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    line: str = text.strip().partition("\n")[0]
+    return line

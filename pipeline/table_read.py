@@ -14,7 +14,7 @@ from lance_core.query.request import ScanQuery
 from pipeline.datasource_options import TABLE_OPTIONS, OpenedVersion
 from pipeline.plan import neighbours_up_to
 from pipeline.readable import readable, readable_schema
-from pipeline.worker import dataset_anew
+from pipeline.worker import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -161,7 +161,7 @@ def plan_read(options: ReadOptions, expected: pa.Schema) -> TableRead:
 
 def _opened(options: ReadOptions) -> tuple[OpenedVersion, pa.Schema]:
     storage = dict(options.storage_options) or None
-    dataset = dataset_anew(options.uri, options.version, storage, branch=options.branch)
+    dataset = dataset_at(options.uri, options.version, storage, branch=options.branch)
     branch = branch_of(dataset.snapshot)
     opened = OpenedVersion(options.uri, options.storage_options, dataset.version, branch)
     query = ScanQuery(columns=options.columns)

@@ -16,44 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _CACHE_BYTES = 256 << 20
-_OPENED = 8
 _BEAT_S = 5.0
 
 
-def dataset_at(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> Dataset:
-    """Open a dataset at one version, or return the one that this process has opened already.
-
-    All share one cache of 256 MiB, and one store per dataset.
-
-    Raises
-    ------
-    DatasetNotFoundError, VersionNotFoundError
-        As `open_dataset`.
-    """
-    pairs = None if storage_options is None else tuple(sorted(storage_options.items()))
-    return _opened(uri, version, pairs)
-
-
-def dataset_anew(
+def dataset_at(
     uri: str,
     version: int | str | None,
     storage_options: Mapping[str, str] | None = None,
     *,
     branch: str | None = None,
 ) -> Dataset:
-    """Open a dataset with the cache of `dataset_at`, but read its manifest.
+    """Open a dataset at one version, with a cache of 256 MiB that all of this process share.
 
-    For readers that outlive datasets: one may be deleted, and another made at its place.
+    The manifest is read each time: a dataset may have been deleted, and another made at its place.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        As `open_dataset`.
     """
     return open_dataset(
         uri, version, branch=branch, session=_session(), storage_options=storage_options
     )
-
-
-@lru_cache(maxsize=_OPENED)
-def _opened(uri: str, version: int, storage_options: tuple[tuple[str, str], ...] | None) -> Dataset:
-    options = None if storage_options is None else dict(storage_options)
-    return open_dataset(uri, version, session=_session(), storage_options=options)
 
 
 @lru_cache(maxsize=1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lance_core.errors import InvalidRequestError
+from lance_core.dataset import open_dataset
+from lance_core.errors import DatasetNotFoundError, InvalidRequestError
 from pipeline.progress import make_progress
 from pipeline.session import make_session, stop_session
 from pipeline.stream_files import FileStream
@@ -66,6 +68,7 @@ def stream_ingest(
         raise InvalidRequestError("streams have --query-id and --checkpoint, no job and no plan")
     if (vector_column is None) != (dim is None):
         raise InvalidRequestError("--vector-column and --dim go together")
+    _check_checkpoint(shared, checkpoint)
     progress = make_progress(shared.progress_mode.value)
 
     def told(number: int, outcome: Outcome) -> None:
@@ -87,3 +90,18 @@ def stream_ingest(
         progress.event("interrupted", resume="the same command")
     finally:
         stop_session(spark)
+
+
+def _check_checkpoint(shared: Shared, checkpoint: str) -> None:
+    """Refuse a checkpoint that has seen files, where there is no dataset that has their rows."""
+    seen = "://" not in checkpoint and any(Path(checkpoint).glob("commits/*"))
+    if not seen:
+        return
+    try:
+        open_dataset(shared.uri, storage_options=shared.storage_options)
+    except DatasetNotFoundError as error:
+        raise InvalidRequestError(
+            f"{checkpoint} has been used, and there is no dataset at {shared.uri}: files that it"
+            " has seen would not come again; give the dataset that it belongs to, or another"
+            " checkpoint"
+        ) from error

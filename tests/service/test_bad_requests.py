@@ -71,7 +71,7 @@ VECTOR = [1.0, 2.0, 3.0, 4.0]
         ({"columns": {"a": 3}}, "columns.a: Input should be a valid string, not 3"),
         ({"vector": VECTOR, "order_by": [{"column_name": "id"}]}, "order_by: rows near a vector"),
         ({"order_by": [{"ascending": True}]}, "order_by[0].column_name: Field required"),
-        ({"params": 3}, "params: Input should be a valid dictionary, not 3"),
+        ({"params": 3}, "params: Input should be an object, not 3"),
         ({"id": ["t2"]}, 'the id in the body is ["t2"], the path names ["t1"]'),
     ],
     ids=repr,

@@ -51,6 +51,8 @@ def test_the_shorter_timeout_counts() -> None:
     assert timeout_s(exchange()) == math.inf
     assert timeout_s(exchange(request_timeout_ms="1500")) == 1.5
     assert timeout_s(exchange(request_timeout_ms="1500"), 900) == 0.9
+    for digits in (400, 5000):  # more than a float, and than Python reads, holds
+        assert timeout_s(exchange(request_timeout_ms="9" * digits), 900) == 0.9
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "soon", "²"])

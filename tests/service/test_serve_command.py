@@ -19,6 +19,7 @@ from service.cli.bounded_heads import BoundedHeads
 from service.cli.main import app
 from service.settings import digest_of
 from service.settings_sources import load_settings
+from tests.certificates import Authority
 from tests.metric_values import value
 from tests.serve_process import serve, wait_until_healthy
 
@@ -179,7 +180,7 @@ def clean() -> Iterator[None]:
         (["--root", ".", "--set", "api_keys_file=/no/such/file.yaml"], "api_keys_file: /no/such"),
         (["--root", ".", "--set", "tls_certificate=/no/such.pem"], "tls_certificate: there is no"),
         (["--root", ".", "--set", "tls_certificate=pyproject.toml"], "tls_certificate, tls_key"),
-        (["--root", ".", "--set", "tls_client_ca=pyproject.toml"], "tls_client_ca"),
+        (["--root", ".", "--set", "tls_client_ca=x.pem"], "tls_certificate"),
     ],
     ids=repr,
 )
@@ -217,7 +218,7 @@ def test_the_server_starts_with_a_key_or_on_loopback_or_when_told_so(
     outcome = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
     assert outcome.exit_code == 0
     (given,) = started
-    assert (given["loop"], given["http"], given["workers"]) == ("uvloop", BoundedHeads, 1)
+    assert (given["loop"], given["http"]) == ("uvloop", BoundedHeads)
     assert given["timeout_graceful_shutdown"] == 30
 
 
@@ -272,8 +273,17 @@ def test_the_settings_in_effect_are_shown_with_their_sources_and_without_secrets
 def test_tls_is_spoken_as_the_settings_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started: list[dict[str, Any]] = []
     monkeypatch.setattr("uvicorn.run", lambda target, **given: started.append(given))
-    names = ("certificate", "key", "key_password", "client_ca")
-    settings = [option for name in names for option in ("--set", f"tls_{name}={name}")]
+    authority = Authority(tmp_path)
+    certificate, key = map(str, authority.issue("127.0.0.1"))
+    values = {
+        "certificate": certificate,
+        "key": key,
+        "key_password": "unused",
+        "client_ca": str(authority.file),
+    }
+    settings = [
+        option for name, value in values.items() for option in ("--set", f"tls_{name}={value}")
+    ]
     for options in ([], settings):
         command = ["serve", "--root", str(tmp_path), *options]
         assert CliRunner().invoke(app, command).exit_code == 0
@@ -281,5 +291,13 @@ def test_tls_is_spoken_as_the_settings_say(monkeypatch: pytest.MonkeyPatch, tmp_
             del os.environ[name]
     given = ("ssl_certfile", "ssl_keyfile", "ssl_keyfile_password", "ssl_ca_certs")
     assert [started[0][name] for name in given] == [None] * 4
-    assert [started[1][name] for name in given] == list(names)
+    assert [started[1][name] for name in given] == list(values.values())
     assert [each["ssl_cert_reqs"] for each in started] == [ssl.CERT_NONE, ssl.CERT_REQUIRED]
+    wrong = (
+        (settings[:2], "hold no certificate with its key"),
+        ([*settings[:4], "--set", "tls_client_ca=pyproject.toml"], "tls_client_ca: pyproject.toml"),
+    )
+    for options, told in wrong:
+        found = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
+        assert found.exit_code == 2
+        assert told in " ".join(found.output.replace("│", " ").split())

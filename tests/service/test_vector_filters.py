@@ -114,7 +114,7 @@ async def test_other_approximation_modes_are_refused(served, mode):
     ("body", "said"),
     [
         ({"row_id": 49}, "row 49 of fragment 0 is deleted"),
-        ({"row_id": NUM_INDEXED}, "is asked for"),
+        ({"row_id": NUM_INDEXED}, "is no row of version"),
         ({"row_id": 2**64 - 1}, "no row"),
         ({"row_id": -1}, "row_id: Input should be greater than or equal to 0"),
         ({"row_id": "1"}, "row_id: Input should be a valid integer"),

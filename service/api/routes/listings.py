@@ -28,6 +28,7 @@ router = APIRouter(tags=["listings"])
 
 _NAME_OF_LANCEDB = re.compile(r"[A-Za-z0-9_.-]+")
 """Names of tables that LanceDB's clients take (rest-api page, section 1)."""
+_PYTHON_CLIENT = "LanceDB-Python-Client/"
 
 
 @router.get(
@@ -105,8 +106,12 @@ def _tables(call: Call) -> Response:
 
 
 def _can_be_named(call: Call, name: str) -> bool:
-    """Tell whether the caller can name a table: LanceDB's clients refuse a whole list else."""
-    if call.exchange.dialect is Dialect.LANCEDB:
+    """Tell whether the caller can name a table.
+
+    LanceDB's Python client 0.40 raises an error for a whole list with a name that it would refuse.
+    """
+    agent = call.exchange.header(b"user-agent")
+    if agent is not None and agent.startswith(_PYTHON_CLIENT):
         return _NAME_OF_LANCEDB.fullmatch(name) is not None
     return call.delimiter not in name
 
