@@ -6,7 +6,6 @@ import json
 import logging
 import sys
 import threading
-import time
 from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_WAITING_LINES = 1 << 16
 _WRITE_EVERY_S = 0.05
+_PATIENCE_S = 2.0
 
 
 class JsonFormatter(logging.Formatter):
@@ -47,58 +47,75 @@ class LineWriter(logging.Handler):
     """Writes lines from a thread of its own, all that have come in one piece.
 
     Whoever logs, the event loop first of all, does not wait for those who read the log. When they
-    fall behind by 65,536 lines, the oldest are dropped. Closing writes the rest, and ``logging``
-    closes all handlers at exit.
+    fall behind by 65,536 lines, the oldest are dropped. ``flush``, which ``logging`` calls at exit,
+    waits for all to be written, but not for longer than two seconds: a reader may have stopped.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
         self._lines: deque[str] = deque(maxlen=_MAX_WAITING_LINES)
-        self._writing = threading.Lock()
+        self._guard = threading.Lock()
         self._has_lines = threading.Event()
+        self._is_written = threading.Event()
+        self._is_written.set()
+        self._is_urgent = threading.Event()
         self._is_closed = False
-        self._waits = True
         threading.Thread(target=self._work, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Leave a line to the thread."""
         try:
-            self._lines.append(self.format(record))
+            line = self.format(record)
         except Exception:
             self.handleError(record)
-        if not self._waits:
-            self.flush()
-        elif not self._has_lines.is_set():
+            return
+        with self._guard:
+            self._lines.append(line)
+            self._is_written.clear()
+        if not self._has_lines.is_set():
             self._has_lines.set()
+        if self._is_urgent.is_set():
+            self.flush()
 
     def flush(self) -> None:
-        """Write all lines that wait."""
-        with self._writing:
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if lines:
-                with suppress(OSError, ValueError):  # nobody reads the log any more
-                    self._stream.write("\n".join(lines) + "\n")
-                    self._stream.flush()
+        """Wait until all lines are written, for two seconds at most."""
+        if self._is_written.is_set():
+            return
+        was_urgent = self._is_urgent.is_set()
+        self._is_urgent.set()
+        is_written = self._is_written.wait(_PATIENCE_S)
+        if not (was_urgent and is_written):
+            self._is_urgent.clear()
 
     def stop_waiting(self) -> None:
-        """Write what waits, and each later line at once."""
-        self._waits = False
+        """Write what waits, and each later line at once as long as somebody reads them."""
+        self._is_urgent.set()
         self.flush()
 
     def close(self) -> None:
         """Write what waits and end the thread."""
+        self.flush()
         self._is_closed = True
         self._has_lines.set()
-        self.flush()
         super().close()
 
     def _work(self) -> None:
-        while not self._is_closed:
+        while len(self._lines) > 0 or not self._is_closed:
             self._has_lines.wait()
-            time.sleep(_WRITE_EVERY_S)
+            self._is_urgent.wait(_WRITE_EVERY_S)  # for more lines, unless somebody waits
             self._has_lines.clear()
-            self.flush()
+            self._write([self._lines.popleft() for _ in range(len(self._lines))])
+            with self._guard:
+                if len(self._lines) == 0:
+                    self._is_written.set()
+
+    def _write(self, lines: list[str]) -> None:
+        if len(lines) == 0:
+            return
+        with suppress(OSError, ValueError):  # nobody reads the log any more
+            self._stream.write("\n".join(lines) + "\n")
+            self._stream.flush()
 
 
 def configure_logging(level: str) -> None:

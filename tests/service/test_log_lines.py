@@ -85,3 +85,18 @@ def test_lines_are_written_at_once_from_when_the_server_ends():
     messages = [orjson.loads(line)["message"] for line in stream.getvalue().splitlines()]
     writer.close()
     assert messages == ["before", "after"]
+
+
+def test_a_reader_that_has_stopped_holds_up_no_end(monkeypatch):
+    monkeypatch.setattr("service.telemetry.json_logging._PATIENCE_S", 0.05)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
+        writer = writer_to(stream)
+        for _ in range(2_000):
+            writer.handle(record_of("x" * 100))  # together more than a pipe holds
+        writer.stop_waiting()
+        writer.handle(record_of("last"))
+        writer.close()
+        received = bytearray()
+        while b"last" not in received:
+            received += os.read(reader.fileno(), 1 << 16)
