@@ -85,7 +85,7 @@ def test_vectors_stay_mapped_while_their_addresses_are_in_use(root: Path):
     """Another thread may map a file anew between finding addresses and reading there."""
     dataset = lance_core.open_dataset(str(root))
     search(dataset, 0)
-    (column,) = dataset._engine._columns.values()
+    (column,) = dataset._engine._preparer._columns.values()
     addresses = np.array([0, 5], np.uint64)
     located = column.vectors.pointers(addresses)
     assert located is not None

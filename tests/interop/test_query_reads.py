@@ -134,7 +134,7 @@ def needed_bytes(
     tails = sum(
         min((root / path).stat().st_size, TAIL_BYTES) for path in by_path if "_del" not in path
     )
-    (column,) = dataset._engine._columns.values()
+    (column,) = dataset._engine._preparer._columns.values()
     (description,) = column.descriptions
     segment = column.bound(description).partitions.segment
     header = segment.centroids.nbytes + segment.quantizer.nbytes
