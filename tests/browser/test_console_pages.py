@@ -296,6 +296,14 @@ def test_everything_can_be_done_with_the_keyboard_alone(page: Any, console_url: 
     assert _focused(page) == "Plan"
 
 
+def test_a_jump_to_the_table_leaves_it_open(t1: Any) -> None:
+    t1.keyboard.press("Tab")
+    t1.keyboard.press("Enter")
+    assert t1.url.endswith("#content")
+    t1.get_by_role("tab", name="Versions").click()  # which asks the service
+    expect(t1.get_by_role("button", name="Look at version 2", exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_follows_the_system_and_then_the_reader(
     t1: Any, console_url: Any, scheme: Any

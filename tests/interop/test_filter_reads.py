@@ -16,7 +16,7 @@ from lance_core.index.vector.bound import BoundSegment
 from lance_core.io.counting_store import CountingStore
 from lance_core.io.open import open_store
 from lance_core.kernels import exact, exact_batch, masks
-from lance_core.query import engine
+from lance_core.query import vector_prepare
 from lance_core.query.deadline import Deadline
 from lance_core.query.request import VectorQuery
 from lance_core.query.residency import NotResidentError
@@ -173,7 +173,7 @@ def test_a_query_that_has_to_wait_is_not_read_again(root, monkeypatch):
             super().__init__(*given, **named)
             texts.append(self.text)
 
-    monkeypatch.setattr(engine, "RowFilter", Noted)
+    monkeypatch.setattr(vector_prepare, "RowFilter", Noted)
     with pytest.raises(NotResidentError):
         dataset.run(request(filter=FEW), resident_only=True)
     dataset.run(request(filter=FEW))

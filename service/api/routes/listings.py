@@ -113,7 +113,7 @@ def _can_be_named(call: Call, name: str) -> bool:
     agent = call.exchange.header(b"user-agent")
     if agent is not None and agent.startswith(_PYTHON_CLIENT):
         return _NAME_OF_LANCEDB.fullmatch(name) is not None
-    return call.delimiter not in name
+    return True
 
 
 def _namespaces(call: Call) -> Response:

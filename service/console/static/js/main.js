@@ -25,7 +25,8 @@ function start() {
   byId("key").addEventListener("click", () => askForKey());
   byId("key-dialog").addEventListener("close", takeKey);
   byId("server").addEventListener("click", () => go({ view: CACHE }));
-  window.addEventListener("hashchange", () => show(place()));
+  // The address may be another one by now: tabs write theirs into it.
+  window.addEventListener("hashchange", ({ newURL }) => show(place(new URL(newURL).hash)));
   // On a narrow screen the list would stand before everything else.
   byId("browser").open = window.innerWidth > 760;
   watchReadiness();
@@ -47,8 +48,8 @@ async function load() {
 }
 
 /** Returns what the address asks for. */
-function place() {
-  const asked = new URLSearchParams(location.hash.slice(1));
+function place(hash = location.hash) {
+  const asked = new URLSearchParams(hash.slice(1));
   const version = asked.get("version");
   return {
     table: asked.has("table") ? JSON.parse(asked.get("table")) : null,
@@ -73,9 +74,11 @@ function go(where) {
 }
 
 function show({ table, view: shown, version }) {
+  const isOfCache = shown === CACHE && table === null;
+  if (table === null && !isOfCache) return; // a jump within the page
   view?.leave?.();
   view = null;
-  if (shown === CACHE && table === null) {
+  if (isOfCache) {
     list.mark(null);
     document.title = "Cache · lance-serve";
     const cache = cacheView();
@@ -83,7 +86,6 @@ function show({ table, view: shown, version }) {
     cache.show();
     return;
   }
-  if (table === null) return;
   document.title = `${table.at(-1)} · lance-serve`;
   list.mark(table);
   view = new TableView(content, table, (tab, pinned) =>
