@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import signal
@@ -11,7 +12,7 @@ import pytest
 
 from pipeline.errors import StageFailedError
 from pipeline.progress import make_progress
-from pipeline.spark_stages import SparkStages
+from pipeline.spark_stages import SparkStages, spare_collections
 from tests.pipeline_workers import deadly, echo, faulty, poisoned, slow
 
 ITEMS = [f"item {number}".encode() for number in range(8)]
@@ -42,6 +43,15 @@ def test_items_that_fail_for_good_are_named_and_told_as_events(spark):
     assert events[0]["event"] == "phase_start"
     assert [event["item"] for event in events if event["event"] == "task_failed"] == [1, 2]
     assert events[-1]["event"] == "phase_end"
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_what_takes_long_to_look_through_is_not_looked_through_again(monkeypatch, is_slow):
+    monkeypatch.setattr("pipeline.spark_stages._SLOW_COLLECTION_S", 0 if is_slow else 3600)
+    gc.unfreeze()
+    spare_collections()
+    assert (gc.get_freeze_count() > 0) == is_slow
+    gc.unfreeze()
 
 
 def test_an_item_that_kills_its_process_each_time_is_named(spark_stages):
