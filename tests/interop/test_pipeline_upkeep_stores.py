@@ -35,7 +35,8 @@ from tests.pipeline_tables import exact, rows_of, vectors_of
 pytestmark = pytest.mark.interop
 
 BUCKET, NUM_ROWS, K = "upkeep", 800, 10
-URI, ANSWERS = f"s3://{BUCKET}/t.lance", f"s3://{BUCKET}/answers"
+URI, SEARCHED = f"s3://{BUCKET}/t.lance", f"s3://{BUCKET}/searched.lance"
+ANSWERS = f"s3://{BUCKET}/answers"
 INDICES = [
     NewIndex("v_idx", "v", "IVF_FLAT", {"num_partitions": 4}),
     NewIndex("id_idx", "id", "BTREE"),
@@ -50,10 +51,10 @@ def server():
         yield running
 
 
-def context_of(options):
+def context_of(options, uri=URI):
     progress = make_progress("none")
-    state = default_state_uri(URI)
-    return JobContext(URI, options, new_job_id("t"), state, LocalStages(), progress)
+    state = default_state_uri(uri)
+    return JobContext(uri, options, new_job_id("t"), state, LocalStages(), progress)
 
 
 def check(options, ids):
@@ -74,7 +75,7 @@ def answered(options, output):
     lists = pa.array(QUERIES.tolist(), pa.list_(pa.float32()))
     source = QuerySource("some queries", lambda: [pa.record_batch({"q": lists})])
     search = BatchSearch(k=K, nprobes=4, columns=("id",))
-    return batch_search(context_of(options), search, source, output, plan="B")
+    return batch_search(context_of(options, SEARCHED), search, source, output, plan="B")
 
 
 def test_a_dataset_in_a_bucket_is_indexed_compacted_followed_searched_and_cleaned(server):
@@ -111,7 +112,10 @@ def test_a_dataset_in_a_bucket_is_indexed_compacted_followed_searched_and_cleane
 
 def test_answers_to_a_batch_of_queries_come_into_a_bucket(server):
     options = server.storage_options
-    live = np.arange(50, NUM_ROWS + 100)
+    lance_core.write_dataset(
+        SEARCHED, rows_of(range(NUM_ROWS)), max_rows_per_file=100, storage_options=options
+    ).create_index("v", "IVF_FLAT", num_partitions=4)
+    live = np.arange(NUM_ROWS)
     expected = [id_ for query in QUERIES for id_ in exact(live, query)]
     pairs = tuple(options.items())
     answered(options, LanceOutput(f"{ANSWERS}.lance", pairs))
