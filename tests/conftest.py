@@ -1,4 +1,4 @@
-"""What holds for all tests: Hypothesis's profiles, and which tests one worker runs together.
+"""What holds for all tests: Hypothesis's profiles, and which tests come first.
 
 Profiles are chosen by the environment variable HYPOTHESIS_PROFILE. Laws take 200 examples in CI,
 and as many as one likes by ``make laws``; what a number is promised for takes it (`tests.soak`).
@@ -24,11 +24,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of a file, in order: what the file sets up is made once.
-
-    Spark's tests, which are all one worker's, come first: the last group of a run keeps one busy.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    """Run Spark's tests first: they take longest, and the last tests of a run keep one busy."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)

@@ -28,7 +28,6 @@ def pytest_collection_modifyitems(items: Any) -> None:
     for item in items:
         if item.path.is_relative_to(_FOLDER):
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="module")  # as its event loop is in the way of tests that have their own

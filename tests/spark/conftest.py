@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, which one worker of a parallel run takes."""
+"""One Spark session of a worker for all tests of this folder that it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(_FOLDER):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
