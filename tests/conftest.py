@@ -1,4 +1,4 @@
-"""What holds for all tests: Hypothesis's profiles, and which tests come first.
+"""What holds for all tests: Hypothesis's profiles, a wide terminal, and which tests come first.
 
 Profiles are chosen by the environment variable HYPOTHESIS_PROFILE. Laws take 200 examples in CI,
 and as many as one likes by ``make laws``; what a number is promised for takes it (`tests.soak`).
@@ -10,6 +10,9 @@ import os
 
 import pytest
 from hypothesis import settings
+
+# Errors stand in boxes: what a test looks for in one must not be broken where a long path ends.
+os.environ["COLUMNS"] = "300"
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)

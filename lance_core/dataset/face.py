@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.dataset.explained import DatasetExplained
 from lance_core.dataset.hybrid import DatasetHybrid
 from lance_core.dataset.indices import DatasetIndices
 from lance_core.dataset.maintenance import DatasetMaintenance
@@ -42,7 +43,14 @@ _MAX_ROWS_PER_FILE = 1 << 20
 _MAX_BYTES_PER_FILE = 90 << 30
 
 
-class Dataset(DatasetHybrid, DatasetIndices, DatasetSegments, DatasetMaintenance, DatasetVersions):
+class Dataset(
+    DatasetHybrid,
+    DatasetExplained,
+    DatasetIndices,
+    DatasetSegments,
+    DatasetMaintenance,
+    DatasetVersions,
+):
     """One immutable version of a dataset; safe to share between threads.
 
     Made by `open_dataset` and `write_dataset`. What changes the dataset commits a new version on

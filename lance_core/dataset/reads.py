@@ -21,7 +21,6 @@ from lance_core.index.text.queries import text_query
 from lance_core.operations.index_arguments import checked_fragment_ids
 from lance_core.query.deadline import NO_DEADLINE, Deadline
 from lance_core.query.engine import QueryEngine, Request
-from lance_core.query.explain import PlanReport
 from lance_core.query.prewarm import ignore_progress, scalar_field
 from lance_core.query.prewarm_scalar import warm_scalar_index
 from lance_core.query.prewarm_text import is_text_index, warm_text_index
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from lance_core.query.query_result import QueryResult
     from lance_core.query.session import Session
     from lance_core.query.split_search import SplitSearch
-    from lance_core.query.why_not import WhyNot
     from lance_core.scan.ordering import OrderBy
     from lance_core.scan.row_names import RowName
     from lance_core.table.snapshot import Snapshot
@@ -484,47 +482,6 @@ class DatasetReads:
         Datasets at the same place with other storage options are others.
         """
         return self.session.cache.figures_of(self.snapshot.scheduler.store.key)
-
-    def why_not(
-        self, request: VectorQuery | TextQuery, row_id: int, deadline: Deadline = NO_DEADLINE
-    ) -> WhyNot:
-        """Tell what keeps a row out of the answer to a query, or where it stands in it.
-
-        Runs the query, and parts of it; may look through a whole index for the row.
-
-        Parameters
-        ----------
-        request
-            A query with one vector, or by one row; or one for words.
-        row_id
-            The row, by its ``_rowid``.
-        deadline
-            Looked at between pieces of work.
-
-        Raises
-        ------
-        InvalidRequestError
-            The request does not fit the schema, has several vectors, or that is no row id.
-        UnsupportedFeatureError
-            Rows hold lists of vectors, and an index was searched for this one.
-        """
-        return self._engine.why_not(request, row_id, deadline)
-
-    def explain(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
-        """Return what `run` would do, as text."""
-        return self.explain_plan(request, deadline).text()
-
-    def analyze(self, request: Request, deadline: Deadline = NO_DEADLINE) -> str:
-        """Run a request and return what was done, as text."""
-        return self.analyze_plan(request, deadline).text()
-
-    def explain_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
-        """Return what `run` would do, as a tree for programs; filters are judged for that."""
-        return PlanReport.of_plan(self._engine.plan(request, deadline), self.version)
-
-    def analyze_plan(self, request: Request, deadline: Deadline = NO_DEADLINE) -> PlanReport:
-        """Run a request and return what was done, as a tree for programs."""
-        return PlanReport.of_run(self._engine.run(request, deadline, measured=True))
 
     def _at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version."""

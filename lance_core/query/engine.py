@@ -147,7 +147,7 @@ class QueryEngine:
         return self._vectors.split(request, deadline)
 
     def why_not(self, request: VectorQuery | TextQuery, row_id: int, deadline: Deadline) -> WhyNot:
-        """Tell what keeps a row out of an answer; see `DatasetReads.why_not`."""
+        """Tell what keeps a row out of an answer; see `DatasetExplained.why_not`."""
         if isinstance(request, TextQuery):
             run = partial(self.run, deadline=deadline)
             return TextWhyNotFinder(self._snapshot, run, request).find(row_id)

@@ -114,7 +114,7 @@ class VectorEngine:
         )
 
     def why_not(self, request: VectorQuery, row_id: int, deadline: Deadline) -> WhyNot:
-        """Tell what keeps a row out of an answer; see `DatasetReads.why_not`."""
+        """Tell what keeps a row out of an answer; see `DatasetExplained.why_not`."""
         with metered() as meter:
             prepared = self._preparer.prepare(request, deadline, resident_only=False)
             queries = _query_vectors(request, prepared)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from service.api.signing_keys import SigningKeys
 
 _LEEWAY_S = 30
+_REFUSED = "the bearer token is not accepted"
 """By how much clocks may differ."""
 _MAX_KNOWN = 4096
 _MAX_TOKEN_BYTES = 16 << 10
@@ -112,11 +113,12 @@ class TokenCheck:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "aud", "iss"]},
             )
-        except (jwt.DecodeError, ValueError) as error:  # whose text is of the library's insides
-            text = "it is signed otherwise" if _is_of_signature(error) else "it is no JWT"
-            raise UnauthenticatedError(f"the bearer token is not accepted: {text}") from error
+        except jwt.InvalidSignatureError as error:
+            raise UnauthenticatedError(f"{_REFUSED}: it is signed otherwise") from error
+        except (jwt.DecodeError, ValueError) as error:  # whose texts tell of the library's insides
+            raise UnauthenticatedError(f"{_REFUSED}: it is no JWT") from error
         except jwt.PyJWTError as error:
-            raise UnauthenticatedError(f"the bearer token is not accepted: {error}") from error
+            raise UnauthenticatedError(f"{_REFUSED}: {error}") from error
 
     def _to_caller(self, claims: Mapping[str, object]) -> Caller:
         given = claims.get(self._claim)
@@ -133,15 +135,9 @@ class TokenCheck:
         return Caller.of(str(claims.get("sub", "token without subject")), rights)
 
 
-def _is_of_signature(error: Exception) -> bool:
-    return isinstance(error, jwt.InvalidSignatureError)
-
-
 def _times_of(claims: Mapping[str, Any]) -> tuple[float, float]:
     """Return from when until when a token is good, in seconds since 1970."""
     try:
         return float(claims.get("nbf", 0.0)) - _LEEWAY_S, float(claims["exp"]) + _LEEWAY_S
     except OverflowError as error:
-        raise UnauthenticatedError(
-            "the bearer token is not accepted: exp, nbf are too large"
-        ) from error
+        raise UnauthenticatedError(f"{_REFUSED}: exp, nbf are too large") from error
