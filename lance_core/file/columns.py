@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.encodings.arrow_arrays import plain_bytes
 from lance_core.encodings.version import FileVersion
+from lance_core.errors import InvalidRequestError
 from lance_core.ids import ColumnIndex
 from lance_core.schema.arrow import arrow_type
 from lance_core.schema.blobs import with_bytes
@@ -52,6 +53,17 @@ class ColumnTarget:
         """The field as it is handed out."""
         whole = with_bytes(self.field) if self.has_bytes else self.field
         return whole.below(self.way)
+
+    def check_fits(self, file: FileMetadata) -> None:
+        """Raise ``InvalidRequestError`` if it was made for a file that keeps other columns."""
+        source = self.source
+        if source is None or source is file:
+            return
+        if source.version is not file.version or source.schema != file.schema:
+            raise InvalidRequestError(
+                f"the target of {self.field.name!r} was made for another file, {source.path};"
+                f" {file.path} keeps other columns: name the column, or make a target for this file"
+            )
 
 
 def fields_with_columns(schema: LanceSchema, version: FileVersion) -> list[LanceField]:

@@ -493,14 +493,7 @@ class LanceFileReader:
             raise InvalidRequestError(
                 f"what to read is named by a str or made by LanceFileReader.target, not {wanted!r}"
             )
-        source, own = wanted.source, self._metadata
-        if source is None or source is own:
-            return wanted
-        if source.version is not own.version or source.schema != own.schema:
-            raise InvalidRequestError(
-                f"the target of {wanted.field.name!r} was made for another file, {source.path};"
-                f" {self.path} keeps other columns: name the column, or make a target for this file"
-            )
+        wanted.check_fits(self._metadata)
         return wanted
 
     def _read_all(
