@@ -102,12 +102,14 @@ def check(
     tolerance = 1e-4 if "RQ" in table.case.kind else 1e-5
     scale = scale_of(expected["_distance"].to_numpy(), asked, metric)
     doubtful: list[int] = []
-    if refine is not None:
-        # Which of several rows at the same estimate are refined is not promised.
-        wide = {**options, "refine_factor": None}
-        num_estimates = min(k * refine + ROWS_TIED, options.get("ef", FIRST_ROWS))
+    if refine is not None or table.case.state == "appended":
+        # Which of several rows at the same estimate are refined is not promised. Beside rows
+        # without an index all are.
+        wide = {**options, "refine_factor": None, "fast_search": True}
+        num_refined = k * (refine or 1)
+        num_estimates = min(num_refined + ROWS_TIED, options.get("ef", FIRST_ROWS))
         estimates = ours.search(query, num_estimates, columns=["id"], filter=text, **wide)
-        doubtful = tied_at(estimates, k * refine, slack=tolerance * scale)
+        doubtful = tied_at(estimates, num_refined, slack=tolerance * scale)
     assert_same_neighbours(found, expected, scale=scale, tolerance=tolerance, doubtful=doubtful)
 
 
