@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import InheritableThread, TaskContext
 
 from lance_core.errors import InvalidRequestError, LanceError, UnsupportedFeatureError
+from lance_core.io.file_maps import give_back_pages
 from pipeline.errors import SparkFailedError, StageFailedError
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ def _work(
         else:
             rows.add(num_rows)
             yield item, result, ""
+    give_back_pages()
     spare_collections()
 
 

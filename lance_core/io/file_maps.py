@@ -11,7 +11,9 @@ of the format), so truncating or rewriting one in place is out of scope.
 
 from __future__ import annotations
 
+import ctypes
 import math
+import mmap
 import os
 import threading
 import time
@@ -19,12 +21,16 @@ from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass
 from stat import S_ISREG
+from weakref import WeakSet
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, ObjectNotFoundError, StoreUnavailableError
 from lance_core.io.local_files import os_error_to_store_error, os_errors_translated
 from lance_core.io.paths import check_path
+
+_madvise = ctypes.CDLL(None).madvise  # Python's own is for the mappings that it made
 
 LOOK_AGAIN_MS = 20.0
 """How long a query takes for granted that a file is as it was."""
@@ -43,6 +49,19 @@ class _FileMap:
     size: int
     view: memoryview
     looked_at: float
+
+
+_every: WeakSet[FileMaps] = WeakSet()
+
+
+def give_back_pages() -> None:
+    """Take the pages of all mapped files out of the memory of this process.
+
+    They stay in the kernel's cache, and each comes back when it is touched. Without this a process
+    that reads file after file seems to be as large as all of them, and may be killed for it.
+    """
+    for maps in list(_every):
+        maps.give_back_pages()
 
 
 _good_since: ContextVar[float] = ContextVar("lance_core_good_since", default=math.inf)
@@ -89,6 +108,7 @@ class FileMaps:
         self._max_maps = max_maps
         self._lock = threading.Lock()
         self._maps: OrderedDict[str, _FileMap] = OrderedDict()
+        _every.add(self)
 
     def view(self, path: str) -> memoryview:
         """Return the whole file as it is now, read-only and without a copy.
@@ -118,6 +138,14 @@ class FileMaps:
                 path, f"the file had {found.size} bytes when it was opened and has {now.st_size}"
             )
         return self._map(path)
+
+    def give_back_pages(self) -> None:
+        """Do what the function does, for the mappings that are kept here."""
+        with self._lock:
+            views = [each.view for each in self._maps.values() if each.size > 0]
+        for view in views:
+            address = np.frombuffer(view, np.uint8).ctypes.data
+            _madvise(ctypes.c_void_p(address), ctypes.c_size_t(len(view)), mmap.MADV_DONTNEED)
 
     def _map(self, path: str) -> memoryview:
         opened = _open_map(f"{self._root}/{check_path(path)}")

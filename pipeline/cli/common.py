@@ -161,7 +161,7 @@ class _LateStages:
         if len(items) == 0:
             return []
         if self._spark is None:
-            self._spark = make_session(self._shared.master, self._shared.conf)
+            self._spark = make_session(self._shared.master, self._shared.conf, is_for_jobs=True)
         return SparkStages(self._spark, self._progress).run(name, items, worker, weights=weights)
 
     def stop(self) -> None:

@@ -32,6 +32,7 @@ def spark():
             "local[2,4]",
             {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "4"},
             app_name="tests",
+            is_for_jobs=True,
         )
     yield session
     stop_session(session)

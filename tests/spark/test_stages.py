@@ -54,6 +54,13 @@ def test_what_takes_long_to_look_through_is_not_looked_through_again(monkeypatch
     gc.unfreeze()
 
 
+def test_a_session_for_jobs_has_one_compiler_and_tells_what_it_was_given(spark):
+    conf = spark.sparkContext.getConf()
+    for role in ("driver", "executor"):
+        assert "-XX:TieredStopAtLevel=1" in conf.get(f"spark.{role}.extraJavaOptions").split()
+    assert "-Dlog4j2.configurationFile=" in conf.get("spark.driver.extraJavaOptions")
+
+
 def test_an_item_that_kills_its_process_each_time_is_named(spark_stages):
     with pytest.raises(StageFailedError) as caught:
         spark_stages.run("echo", [b"fine", b"deadly"], deadly)
