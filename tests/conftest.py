@@ -1,4 +1,4 @@
-"""What holds for all tests: Hypothesis's profiles, a wide terminal, and which tests come first.
+"""What holds for all tests: Hypothesis's profiles, a wide terminal, and which of them run where.
 
 Profiles are chosen by the environment variable HYPOTHESIS_PROFILE. Laws take 200 examples in CI,
 and as many as one likes by ``make laws``; what a number is promised for takes it (`tests.soak`).
@@ -25,7 +25,13 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run Spark's tests first: they take longest, and the last tests of a run keep one busy."""
+    """Keep the tests of a file on one worker, which makes what they share once; Spark's run first.
+
+    These take longest, and the last tests of a run may keep but one worker busy.
+    """
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

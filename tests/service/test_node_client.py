@@ -16,7 +16,7 @@ from tests.live_server import live_server
 from tests.node_packages import node_modules
 from tests.pylance_dataset import LIVE, NUM_INDEXED, VECTORS, nearest
 
-pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("node")]
+pytestmark = pytest.mark.interop
 
 PROGRAM = Path(__file__).parents[1] / "node" / "reads.js"
 QUERY = VECTORS[123] + 0.01

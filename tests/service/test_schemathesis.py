@@ -24,7 +24,7 @@ from tests.service_client import OPENAPI_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("schemathesis")]
+pytestmark = pytest.mark.interop
 
 CASES = int(os.environ.get("SCHEMATHESIS_CASES", "8"))
 """Per operation; 10,000 cases in all are some 350."""

@@ -16,10 +16,13 @@ from pipeline.spark_stages import SparkStages
 _FOLDER = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(_FOLDER):
             item.add_marker(pytest.mark.spark)
+            if item.get_closest_marker("cluster") is None:  # those have sessions of their own
+                item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

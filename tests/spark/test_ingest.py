@@ -43,7 +43,7 @@ def files(tmp_path):
 @pytest.fixture
 def command(spark, monkeypatch):
     """Return what runs a command in the session that is there."""
-    monkeypatch.setattr(common, "make_session", lambda *_: spark)
+    monkeypatch.setattr(common, "make_session", lambda *_, **__: spark)
     monkeypatch.setattr(common, "stop_session", lambda _: None)
     return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
 

@@ -16,7 +16,7 @@ from tests.verified import verified
 @pytest.fixture
 def run(spark, monkeypatch):
     """Run a command on the session of the tests; return what it printed."""
-    monkeypatch.setattr(common, "make_session", lambda *_: spark)
+    monkeypatch.setattr(common, "make_session", lambda *_, **__: spark)
     monkeypatch.setattr(common, "stop_session", lambda _: None)
 
     def command(*arguments, code=0):
