@@ -31,6 +31,7 @@ from pipeline.search_work import (
     PROBED,
     SearchTask,
     answer_block,
+    answer_lists,
     join_block,
     judge_fragments,
     probe_block,
@@ -43,13 +44,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lance_core.dataset import Dataset
     from lance_core.query.split_search import SplitSearch
     from lance_core.table.snapshot import Snapshot
     from pipeline.job import JobContext
     from pipeline.journal import Journal
     from pipeline.search_output import AnswerOutput
     from pipeline.search_plan import PlanName
-    from pipeline.search_queries import StoredQueries
+    from pipeline.search_queries import QueryBlock, StoredQueries
     from pipeline.search_work import BatchSearch
 
 KIND = "search"
@@ -179,18 +181,18 @@ def _told_plan(
     dataset = context.open()
     num_queries, first = 0, None
     for block in read_queries(queries.batches(), queries.column, queries.id_column):
-        num_queries += len(block.vectors)
-        first = block.vectors[:1] if first is None else first
+        num_queries += len(block)
+        first = block.slice(0, 1) if first is None else first
     if first is None:
         raise InvalidRequestError("there is no query vector in what is given to search by")
-    split = dataset.split(replace(search, filter=None).request(first))
+    split = _split(dataset, replace(search, filter=None), first)
     if search.filter is not None:
         read_filter(search.filter, dataset.snapshot.schema, NO_DEADLINE)
     sizes = _Sizes(dataset.snapshot, split)
     plan = choose_plan(
         asked,
         num_queries=num_queries,
-        index_bytes=sizes.all_bytes(first.shape[1]),
+        index_bytes=sizes.all_bytes(first.vectors.shape[1]),
         has_parts=split.has_parts,
     )
     answer = BatchAnswer(dataset.version, plan, num_queries)
@@ -250,7 +252,8 @@ class _Run:
     def blocks(self) -> list[bytes]:
         """Answer all blocks; return what each has told of its output."""
         if self.plan == "A":
-            return self._stage("answer", self._blocks, answer_block)
+            work = answer_lists if self._split.takes_lists else answer_block
+            return self._stage("answer", self._blocks, work)
         probes = self._stage("probe", self._blocks, probe_block)
         self._list(PROBED, probes)
         pieces = [
@@ -270,8 +273,8 @@ class _Run:
 
     def _first_query(self) -> SplitSearch:
         """Return the search by one query: it tells how all are going to be searched."""
-        vectors = load_block(self._task.journal, 0).vectors[:1]
-        return self._task.dataset().split(self._task.search.request(vectors))
+        first = load_block(self._task.journal, 0).slice(0, 1)
+        return _split(self._task.dataset(), self._task.search, first)
 
     def _stage(
         self,
@@ -303,6 +306,17 @@ class _Run:
         ids = list(rows)
         groups = neighbours_up_to([rows[each] for each in ids], most)
         return [json.dumps({"fragments": [ids[n] for n in group]}).encode() for group in groups]
+
+
+def _split(dataset: Dataset, search: BatchSearch, first: QueryBlock) -> SplitSearch:
+    """Return the search by one query, which must be of the kind that the column takes."""
+    split = dataset.split(search.request(first.vectors))
+    if first.counts is not None and not split.takes_lists:
+        raise InvalidRequestError(
+            f'each query is a list of vectors, rows of column "{split.plan.column}" hold one;'
+            " give a vector for each query"
+        )
+    return split
 
 
 def _properties(context: JobContext, queries: StoredQueries) -> dict[str, str]:

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, InvalidRequestError, UnknownColumnError
+from pipeline.query_vectors import (
+    holds_lists,
+    is_list,
+    list_lengths,
+    query_lists,
+    query_vectors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,11 +44,14 @@ class StoredQueries:
         How many there are; all blocks but the last have equally many.
     dimension
         Length of the vectors.
+    are_lists
+        Whether each is a list of vectors.
     """
 
     num_queries: int
     num_blocks: int
     dimension: int
+    are_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +63,31 @@ class QueryBlock:
     ids
         What the answer calls them, shape ``(n,)``.
     vectors
-        Shape ``(n, d)``.
+        Shape ``(n, d)``; where queries are lists of vectors those of all, ``(m, d)``.
+    counts
+        How many vectors each query has, at least one, shape ``(n,)``; None = they are no lists.
     """
 
     ids: pa.Array
     vectors: NDArray[np.float32]
+    counts: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return len(self.ids)
+
+    def slice(self, start: int, count: int) -> QueryBlock:
+        """Return some queries that follow one another."""
+        ids = self.ids.slice(start, count)
+        if self.counts is None:
+            return QueryBlock(ids, self.vectors[start : start + count])
+        before, own = self.counts[:start].sum(), self.counts[start : start + count]
+        return QueryBlock(ids, self.vectors[before : before + own.sum()], own)
+
+    def each(self) -> list[NDArray[np.float32]]:
+        """Return the vectors of each query, shape ``(m, d)``."""
+        counts = np.ones(len(self), np.int64) if self.counts is None else self.counts
+        return np.split(self.vectors, np.cumsum(counts)[:-1])
 
 
 def store_queries(
@@ -80,15 +109,16 @@ def store_queries(
     rows_per_block
         Queries of a block.
     column
-        Column of the vectors, lists of numbers or the bytes of float32; None = the only one that
-        holds lists.
+        Column of the vectors, lists of numbers or the bytes of float32, or of lists of them; None =
+        the only one that holds lists.
     id_column
         Column by which the answer names the queries; None = they are counted from 0.
 
     Raises
     ------
     InvalidRequestError
-        There is no query, a vector is null, of another length, or holds NaN or an infinity.
+        There is no query, a vector is null, of another length, or holds NaN or an infinity, or a
+        list of vectors is empty.
     UnknownColumnError
         There is no such column.
     """
@@ -96,16 +126,17 @@ def store_queries(
     if stored is not None:
         return stored
     num_queries = num_blocks = dimension = 0
+    are_lists = False
     for block in _blocks(read_queries(batches, column, id_column), rows_per_block):
-        dimension = block.vectors.shape[1]
+        dimension, are_lists = block.vectors.shape[1], block.counts is not None
         journal.put(_name(num_blocks), _block_bytes(block))
         num_blocks += 1
-        num_queries += len(block.vectors)
+        num_queries += len(block)
     if num_queries == 0:
         raise InvalidRequestError("there is no query vector in what is given to search by")
-    found = {"num_queries": num_queries, "num_blocks": num_blocks, "dimension": dimension}
-    journal.put(_SUMMARY, json.dumps(found).encode())
-    return StoredQueries(num_queries, num_blocks, dimension)
+    found = StoredQueries(num_queries, num_blocks, dimension, are_lists)
+    journal.put(_SUMMARY, json.dumps(asdict(found)).encode())
+    return found
 
 
 def stored_queries(journal: Journal) -> StoredQueries | None:
@@ -113,8 +144,7 @@ def stored_queries(journal: Journal) -> StoredQueries | None:
     data = journal.get(_SUMMARY)
     if data is None:
         return None
-    found = json.loads(data)
-    return StoredQueries(found["num_queries"], found["num_blocks"], found["dimension"])
+    return StoredQueries(**json.loads(data))
 
 
 def load_block(journal: Journal, number: int) -> QueryBlock:
@@ -130,9 +160,11 @@ def load_block(journal: Journal, number: int) -> QueryBlock:
         raise CorruptFileError(_name(number), "is gone")
     with pa.ipc.open_stream(data) as reader:
         batch = reader.read_next_batch()
-    vectors = batch.column(_VECTOR)
+    vectors, counts = batch.column(_VECTOR), None
+    if holds_lists(vectors.type):
+        vectors, counts = vectors.flatten(), list_lengths(vectors)
     shape = len(vectors), vectors.type.list_size
-    return QueryBlock(batch.column(QUERY_ID), vectors.flatten().to_numpy().reshape(shape))
+    return QueryBlock(batch.column(QUERY_ID), vectors.flatten().to_numpy().reshape(shape), counts)
 
 
 def read_queries(
@@ -143,98 +175,25 @@ def read_queries(
     dimension: int | None = None
     for batch in batches:
         name = _vector_column(batch.schema) if column is None else column
-        vectors = query_vectors(_column(batch, name), first, dimension)
-        count = len(vectors)
-        if count == 0:
+        values, counts = _column(batch, name), None
+        if len(values) == 0:
             continue
+        if holds_lists(values.type):
+            vectors, counts = query_lists(values, first, dimension)
+        else:
+            vectors = query_vectors(values, first, dimension)
         dimension = vectors.shape[1]
         ids = (
-            pa.array(np.arange(first, first + count, dtype=np.int64))
+            pa.array(np.arange(first, first + len(values), dtype=np.int64))
             if id_column is None
             else _column(batch, id_column)
         )
-        yield QueryBlock(ids, vectors)
-        first += count
-
-
-def query_vectors(
-    values: pa.Array, first: int = 0, dimension: int | None = None
-) -> NDArray[np.float32]:
-    """Return vectors as float32.
-
-    Parameters
-    ----------
-    values
-        Lists of numbers of one length, or bytes of little-endian float32.
-    first
-        Number of the first row, for errors.
-    dimension
-        Length that they must have; None = that of the first.
-
-    Returns
-    -------
-    NDArray[np.float32]
-        Shape ``(n, d)``.
-
-    Raises
-    ------
-    InvalidRequestError
-        They are no such vectors.
-    """
-    if values.null_count > 0:
-        row = first + int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InvalidRequestError(f"query {row} is null; leave out rows without a vector")
-    if len(values) == 0:
-        return np.empty((0, 0), np.float32)
-    lengths, numbers = _numbers(values)
-    wanted = int(lengths[0]) if dimension is None else dimension
-    wrong = np.flatnonzero(lengths != wanted)
-    if len(wrong) > 0 or wanted == 0:
-        row = 0 if len(wrong) == 0 else int(wrong[0])
-        raise InvalidRequestError(
-            f"query {first + row} has {lengths[row]} numbers, others have {wanted}; give vectors"
-            " of one length, at least one number each"
-        )
-    vectors = numbers.reshape(-1, wanted)
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(bad) > 0:
-        raise InvalidRequestError(
-            f"query {first + int(bad[0])} holds null, NaN or an infinity; all its numbers must be"
-            " finite"
-        )
-    return vectors
-
-
-def _numbers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return how many numbers each row has, and all of them."""
-    kind = values.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        sizes = pc.binary_length(values).to_numpy().astype(np.int64)
-        if (sizes % np.dtype("<f4").itemsize).any():
-            raise InvalidRequestError("query vectors given as bytes hold no whole float32 numbers")
-        raw = b"".join(values.to_pylist())
-        return sizes // np.dtype("<f4").itemsize, np.frombuffer(raw, "<f4")
-    if pa.types.is_fixed_size_list(kind):
-        lengths = np.full(len(values), kind.list_size, np.int64)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        lengths = pc.list_value_length(values).to_numpy().astype(np.int64)
-    else:
-        raise InvalidRequestError(f"query vectors are {kind}; give lists of numbers, or bytes")
-    items = values.flatten()
-    if not (pa.types.is_floating(items.type) or pa.types.is_integer(items.type)):
-        raise InvalidRequestError(f"query vectors are {kind}; give lists of numbers, or bytes")
-    with np.errstate(over="ignore"):  # what is too large becomes an infinity, which is refused
-        return lengths, items.to_numpy(zero_copy_only=False).astype(np.float32)
+        yield QueryBlock(ids, vectors, counts)
+        first += len(values)
 
 
 def _vector_column(schema: pa.Schema) -> str:
-    names: list[str] = [
-        field.name
-        for field in schema
-        if pa.types.is_list(field.type)
-        or pa.types.is_large_list(field.type)
-        or pa.types.is_fixed_size_list(field.type)
-    ]
+    names: list[str] = [field.name for field in schema if is_list(field.type)]
     if len(names) != 1:
         raise InvalidRequestError(
             f"{len(names)} columns of the queries hold lists; name the one with the vectors, of:"
@@ -255,11 +214,11 @@ def _blocks(parts: Iterable[QueryBlock], rows: int) -> Iterator[QueryBlock]:
     count = 0
     for part in parts:
         start = 0
-        while start < len(part.vectors):
-            piece = _slice(part, start, min(rows - count, len(part.vectors) - start))
+        while start < len(part):
+            piece = part.slice(start, min(rows - count, len(part) - start))
             held.append(piece)
-            start += len(piece.vectors)
-            count += len(piece.vectors)
+            start += len(piece)
+            count += len(piece)
             if count == rows:
                 yield _joined(held)
                 held, count = [], 0
@@ -267,18 +226,22 @@ def _blocks(parts: Iterable[QueryBlock], rows: int) -> Iterator[QueryBlock]:
         yield _joined(held)
 
 
-def _slice(part: QueryBlock, start: int, count: int) -> QueryBlock:
-    return QueryBlock(part.ids.slice(start, count), part.vectors[start : start + count])
-
-
 def _joined(parts: list[QueryBlock]) -> QueryBlock:
     ids = pa.concat_arrays([part.ids for part in parts])
-    return QueryBlock(ids, np.concatenate([part.vectors for part in parts]))
+    counts = [part.counts for part in parts if part.counts is not None]
+    return QueryBlock(
+        ids,
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate(counts) if counts else None,
+    )
 
 
 def _block_bytes(block: QueryBlock) -> bytes:
     numbers = pa.array(np.ascontiguousarray(block.vectors).reshape(-1))
     vectors = pa.FixedSizeListArray.from_arrays(numbers, block.vectors.shape[1])
+    if block.counts is not None:
+        offsets = pa.array(np.cumsum([0, *block.counts]), pa.int64())
+        vectors = pa.LargeListArray.from_arrays(offsets, vectors)
     batch = pa.record_batch({QUERY_ID: block.ids, _VECTOR: vectors})
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -14,11 +14,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.arguments import checked_number
 from lance_core.index.candidates import Candidates
+from lance_core.query.answer_shape import QUERY_INDEX_FIELD
 from lance_core.query.merge import NO_CANDIDATES, merge
 from lance_core.query.request import VectorQuery
 from pipeline.search_filter import judge_rows, keep_judged
@@ -81,7 +83,7 @@ class BatchSearch:
         checked_number("k", self.k, 1)
 
     def request(self, vectors: NDArray[np.float32]) -> VectorQuery:
-        """Return the query of a block, shape ``(n, d)``."""
+        """Return the queries of a block, shape ``(n, d)``; one query where rows hold lists."""
         return VectorQuery(
             vectors=vectors,
             k=self.k,
@@ -151,6 +153,19 @@ def answer_block(task: SearchTask, item: bytes) -> bytes:
     block = load_block(task.journal, number)
     found = task.dataset().run(task.search.request(block.vectors)).table
     return task.output.write(number, named_answers(found, block.ids))
+
+
+def answer_lists(task: SearchTask, item: bytes) -> bytes:
+    """Answer a block of queries where rows hold lists of vectors, so that each is one, too."""
+    number = int(item)
+    block, dataset = load_block(task.journal, number), task.dataset()
+    answers = []
+    for place, vectors in enumerate(block.each()):
+        found = dataset.run(task.search.request(vectors)).table
+        owner = pa.array(np.full(len(found), place, np.int32))
+        answers.append(found.add_column(0, QUERY_INDEX_FIELD, owner))
+        report(place + 1)
+    return task.output.write(number, named_answers(pa.concat_tables(answers), block.ids))
 
 
 def probe_block(task: SearchTask, item: bytes) -> bytes:

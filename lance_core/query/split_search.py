@@ -56,7 +56,7 @@ class SplitSearch(VectorSearch):
     Raises
     ------
     InvalidRequestError
-        Distances are bounded, or rows hold lists of vectors: neither can be searched in parts.
+        Distances are bounded, an offset or a postfilter is given: such a search has no parts.
     """
 
     def __init__(
@@ -80,10 +80,6 @@ class SplitSearch(VectorSearch):
             deadline=deadline,
             measures=measures,
         )
-        if column.vectors.type.is_multi:
-            raise InvalidRequestError(
-                f'rows of column "{plan.column}" hold lists of vectors; search them one by one'
-            )
         if plan.has_bounds or plan.offset > 0 or plan.postfilter is not None:
             raise InvalidRequestError(
                 "bounds of distances, an offset and filters that follow the search are for searches"
@@ -106,8 +102,16 @@ class SplitSearch(VectorSearch):
 
     @property
     def has_parts(self) -> bool:
-        """Whether there are parts: not where single rows that pass a filter are scored."""
-        return self.plan.k > 0 and self.plan.listed is None
+        """Whether there are parts: not where single rows that pass a filter are scored.
+
+        Nor where rows hold lists of vectors: they are ranked by all that a query finds.
+        """
+        return self.plan.k > 0 and self.plan.listed is None and not self.takes_lists
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether rows hold lists of vectors, so that several vectors are one query."""
+        return self._column.vectors.type.is_multi
 
     @property
     def lengths(self) -> list[NDArray[np.int64]]:

@@ -25,11 +25,13 @@ from pipeline.search import BatchAnswer, QuerySource, batch_search
 from pipeline.search_output import LanceOutput, ParquetOutput
 from pipeline.search_queries import load_block, store_queries
 from pipeline.search_work import BatchSearch
+from tests.multivector_tables import draw_queries, write_lists
 from tests.pipeline_stages import LocalStages, local_context
 from tests.vector_matrix import TableCase, build_table
 from tests.verified import verified
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -54,7 +56,7 @@ def source(vectors: NDArray[np.generic]) -> QuerySource:
 
 
 def expected(
-    dataset: lance_core.Dataset, vectors: NDArray[np.generic], search: BatchSearch
+    dataset: lance_core.Dataset, vectors: Iterable[NDArray[np.generic]], search: BatchSearch
 ) -> pa.Table:
     """Return what single searches find, one after the other."""
     tables = []
@@ -233,6 +235,40 @@ def test_what_does_not_fit_the_dataset_is_refused_before_any_work(tmp_path: Path
         with pytest.raises(InvalidRequestError):
             batch_search(context, search, source(table.draw(2)), out)
         assert context.stages.ran == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_SQ"])
+def test_queries_that_are_lists_of_vectors_answer_as_single_searches(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "t.lance"
+    vectors = write_lists(path, 400, seed=1)
+    lance.dataset(path).create_index("v", kind, metric="cosine", num_partitions=4)
+    write_lists(path, 60, seed=2, first=400)
+    dataset = lance_core.open_dataset(str(path), session=Session(few_rows=0))
+    search = BatchSearch(k=6, nprobes=3, filter="id % 3 != 0", columns=("id",))
+    lists = [each for seed in range(5) for each in draw_queries(vectors, seed)]
+    column = pa.array([each.tolist() for each in lists], pa.list_(pa.list_(pa.float32())))
+    several = QuerySource("lists", lambda: [pa.record_batch({"q": column})])
+    single = np.stack([each[0] for each in lists])
+    for queries, asked in ((several, lists), (source(single), [row[None] for row in single])):
+        out = tmp_path / queries.name
+        done = batch_search(
+            local_context(path), search, queries, ParquetOutput(str(out)), query_block=10
+        )
+        assert (done.plan, done.num_queries) == ("A", len(lists))
+        wanted = expected(dataset, asked, search)
+        assert answers(out).cast(wanted.schema).equals(wanted)
+
+
+def test_lists_of_vectors_are_refused_where_rows_hold_one(tmp_path: Path) -> None:
+    table = build_table(tmp_path / "t.lance", TableCase("IVF_FLAT", "l2", 1, "appended", "2.2"))
+    lists = pa.array([[each.tolist()] for each in table.draw(2)], pa.list_(pa.list_(pa.float32())))
+    queries = QuerySource("lists", lambda: [pa.record_batch({"q": lists})])
+    context = local_context(table.path)
+    with pytest.raises(InvalidRequestError, match='rows of column "v" hold one'):
+        batch_search(context, BatchSearch(), queries, ParquetOutput(str(tmp_path / "out")))
+    assert context.stages.ran == []  # type: ignore[attr-defined]
 
 
 def test_answers_become_a_dataset_that_is_made_once(tmp_path: Path) -> None:

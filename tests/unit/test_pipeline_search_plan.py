@@ -7,15 +7,10 @@ from hypothesis import given, strategies as st
 
 from lance_core.errors import InvalidRequestError, UnknownColumnError
 from pipeline.journal import Journal
+from pipeline.query_vectors import query_lists, query_vectors
 from pipeline.search_output import named_answers
 from pipeline.search_plan import FEW_QUERIES, HELD_BYTES, block_rows, choose_plan, partition_ranges
-from pipeline.search_queries import (
-    QUERY_ID,
-    StoredQueries,
-    load_block,
-    query_vectors,
-    store_queries,
-)
+from pipeline.search_queries import QUERY_ID, StoredQueries, load_block, store_queries
 
 
 @pytest.mark.parametrize(
@@ -109,6 +104,42 @@ def test_vectors_are_read_of_all_kinds_of_lists(make):
 def test_what_is_no_vector_is_refused_by_its_row(values, told):
     with pytest.raises(InvalidRequestError, match=told):
         query_vectors(values, 7)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_lists_of_vectors_are_read_whatever_each_is(make):
+    vectors = np.random.default_rng(1).integers(0, 200, (7, 3)).astype(np.float32)
+    values = pa.ListArray.from_arrays([0, 1, 3, 6, 7], make(vectors)).slice(1, 2)
+    found, counts = query_lists(values)
+    assert np.array_equal(found, vectors[1:6])
+    assert counts.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([[[1.0]], None], "query 8 is null"),
+        ([[[1.0]], []], "query 8 has no vector"),
+        ([[[1.0], [2.0]], [[1.0], None]], "vector 1 of query 8 is null"),
+        ([[[1.0], [2.0]], [[1.0, 2.0]]], "vector 0 of query 8 has 2 numbers, others have 1"),
+        ([[[1.0], [np.inf]]], "vector 1 of query 7 holds"),
+    ],
+    ids=range(5),
+)
+def test_what_is_no_list_of_vectors_is_refused_by_its_row(values, told):
+    with pytest.raises(InvalidRequestError, match=told):
+        query_lists(pa.array(values, pa.list_(pa.list_(pa.float32()))), 7)
+
+
+def test_lists_of_vectors_are_kept_in_blocks(tmp_path):
+    journal = Journal.of(str(tmp_path), "a")
+    lists = [[[float(n), 1.0]] * (n % 3 + 1) for n in range(10)]
+    batch = pa.record_batch({"v": pa.array(lists, pa.list_(pa.list_(pa.float32())))})
+    found = store_queries(journal, [batch.slice(0, 7), batch.slice(7)], 4)
+    assert found == StoredQueries(num_queries=10, num_blocks=3, dimension=2, are_lists=True)
+    blocks = [load_block(journal, n) for n in range(3)]
+    assert [len(each) for each in blocks] == [4, 4, 2]
+    assert [query.tolist() for each in blocks for query in each.each()] == lists
 
 
 def test_queries_are_kept_in_blocks_of_equal_size(tmp_path):
