@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 
 def wait_until_refused(url: str) -> None:
+    """Wait until nobody listens; before that one of several workers may hang up unasked."""
     for _ in range(1000):
         try:
             httpx.get(url)
-        except httpx.TransportError:
+        except httpx.ConnectError:
             return
+        except httpx.TransportError:
+            continue
     raise TimeoutError(url)
 
 

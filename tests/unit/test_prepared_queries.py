@@ -25,7 +25,7 @@ def test_long_filters_are_not_kept():
     assert (len(kept), kept.get(long)) == (0, None)
 
 
-@pytest.mark.parametrize("value", [list(range(300)), "x" * 5000, b"x" * 5000])
+@pytest.mark.parametrize("value", [list(range(300)), "x" * 5000, b"x" * 5000], ids=type)
 def test_long_parameters_are_not_kept(value):
     kept: PreparedQueries[int] = PreparedQueries()
     kept.keep("long", 1, "id IN $ids", {"ids": value})
