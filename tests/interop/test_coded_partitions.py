@@ -63,18 +63,24 @@ def test_codes_change_no_answer(table: MatrixTable) -> None:
             assert answer(through_codes, query, **asked).equals(answer(whole, query, **asked))
 
 
-def test_codes_are_made_little_by_little_and_counted(table: MatrixTable) -> None:
+def test_codes_are_made_little_by_little_and_counted(
+    table: MatrixTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without_codes:
+        without_codes.setattr(coded_flat, "_MOST_NUMBERS", 0)
+        plain = opened(table)
+        answer(plain, table.draw(1)[0], nprobes=NUM_PARTITIONS)
     dataset = opened(table)
-    sizes = []
+    sizes = [plain.session.cache.stats.used_bytes]
     for query in table.draw(30):
         answer(dataset, query, nprobes=NUM_PARTITIONS)
         sizes.append(dataset.session.cache.stats.used_bytes)
     num_codes = sum(map(len, table.vectors)) * table.draw(1).shape[1]
     steps = np.diff(sizes)
     assert (steps >= 0).all()
-    assert np.count_nonzero(steps) > 3
+    assert np.count_nonzero(steps) >= 3  # how large partitions are is chance
     assert steps[-5:].sum() == 0
-    assert num_codes / 2 < sizes[-1] - sizes[0] <= num_codes
+    assert num_codes <= sizes[-1] - sizes[0] <= 1.05 * num_codes
 
 
 def test_a_small_cache_keeps_no_codes(table: MatrixTable, monkeypatch: pytest.MonkeyPatch) -> None:
