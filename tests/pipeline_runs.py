@@ -60,7 +60,7 @@ def _done(cluster: Cluster, job: ClusterJob, folder: Path, rng: np.random.Genera
             code = driver.run(*job.command(folder), dies=dies)
         told.append(f"{len(lost)} executors" + ("" if dies is None else f" and the driver {dies}"))
         if code == 0:
-            job.check(folder)
+            job.check(folder, has_lost_drivers=attempt > 0)
             return ", then ".join(told)
         assert (code, dies is None) == (-signal.SIGKILL, False), driver.said()
     raise AssertionError(told)

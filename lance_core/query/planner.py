@@ -228,7 +228,12 @@ def plan_vector(
     candidates = min(ranked * factor, num_rows)
     rank_by_hits = None
     if is_multi and choice.segments:
-        rank_by_hits = RankByHits(ranked * HITS_PER_ROW, candidates)
+        # Bounds cut exact distances: the hits must tell of as many rows as are to be scored.
+        is_range = request.refine_factor is not None and (
+            request.lower_bound is not None or request.upper_bound is not None
+        )
+        rows = candidates if is_range else ranked
+        rank_by_hits = RankByHits(rows * HITS_PER_ROW, candidates)
     found = candidates if rank_by_hits is None else rank_by_hits.hits
     probes = ProbeBounds(request.min_probes, request.max_probes)
     plan = VectorPlan(
